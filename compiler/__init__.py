@@ -1,0 +1,1 @@
+"""The compiler: frontend, IR, rules, planner, plan, lowering."""

@@ -1,0 +1,1 @@
+"""Facts about a program that planning needs: op classes, flops, fusion, carried state."""

@@ -1,0 +1,165 @@
+"""Every public error of the project. Each docstring is its manual entry: cause, failing example, fix."""
+
+from collections.abc import Sequence
+
+from ..cost_models.errors import (
+    HardwareRecordError,
+    InvalidMeshError,
+    MeshwrightError,
+    UnknownClusterError,
+)
+
+__all__ = [
+    "ArgumentError",
+    "HardwareRecordError",
+    "IndivisibleError",
+    "InfeasibleError",
+    "InvalidMeshError",
+    "MeshwrightError",
+    "PinError",
+    "PlanFormatError",
+    "PlanMismatchError",
+    "SolverError",
+    "TraceError",
+    "UnknownClusterError",
+    "UnsupportedError",
+]
+
+
+class TraceError(MeshwrightError):
+    """The function could not be traced by JAX on abstract values.
+
+    Cause: Python control flow on an array value, a side effect on a tracer, or an error raised inside the
+    function.
+    Example: `mw.plan(lambda x: x if x.sum() > 0 else -x, spec, cluster="cpu:8")`.
+    Fix: make `jax.make_jaxpr(f)(*args)` work first: use `jax.lax.cond`/`jnp.where`, or mark the argument
+    static. The JAX error is chained as the cause.
+    """
+
+
+class ArgumentError(MeshwrightError):
+    """An argument of a public call has a wrong type or value.
+
+    Cause: a leaf of the arguments is not an array or a ShapeDtypeStruct, an argument number is out of range,
+    or two options contradict each other. Example: `mw.plan(step, {"lr": "0.1"}, cluster="cpu:8")` (a string
+    leaf).
+    Fix: pass arrays or `jax.ShapeDtypeStruct`s; close over other values or mark them static. The message
+    names the path.
+    """
+
+
+class IndivisibleError(MeshwrightError):
+    """A dimension must be split over mesh axes whose product does not divide it.
+
+    Cause: a pinned or required sharding on a dimension of unsuitable size.
+    Example: pinning a batch of 6 examples over the 4 devices of `data` on `cpu:4`.
+    Fix: pad the dimension to a multiple, split over fewer axes, or leave it unpinned; the planner never picks
+    a split that does not divide.
+
+    Attributes:
+        path: pytree path of the value.
+        dim: index of the dimension.
+        size: its size in elements.
+        parts: product of the axis sizes it was to be split over.
+    """
+
+    def __init__(self, path: str, dim: int, size: int, parts: int, axes: Sequence[str] = ()) -> None:
+        self.path, self.dim, self.size, self.parts = path, dim, size, parts
+        over = f" (mesh axes {', '.join(axes)})" if axes else ""
+        padded = -(-size // parts) * parts
+        super().__init__(
+            f"{path}: dimension {dim} has size {size}, which {parts} devices{over} do not divide. "
+            f"Pad it to {padded}, split it over fewer axes, or leave it unpinned."
+        )
+
+
+class PinError(MeshwrightError):
+    """A pin (a sharding the user fixed) cannot be honoured.
+
+    Cause: its pattern matches no value, it names an unknown mesh axis, it uses an axis twice, or two pins
+    conflict.
+    Example: `pins={"params/mpl/*": P("model")}` (the path is `params/mlp`).
+    Fix: take paths from `plan.shardings` and axis names from the mesh; the message lists the nearest ones.
+    """
+
+
+class InfeasibleError(MeshwrightError):
+    """No sharding in the search space fits the memory of the cluster.
+
+    Cause: the values alive at one moment exceed the budget however they are split.
+    Example: planning 70 billion f32 parameters with Adam on `v5e:2x2`.
+    Fix: more devices, a larger `memory_budget_bytes`, micro-batches, rematerialisation, smaller state dtypes,
+    or fewer pins.
+
+    Attributes:
+        least_budget_bytes: smallest per-device budget for which a plan was found or proved, in bytes.
+        budget_bytes: the per-device budget asked for, in bytes.
+        live_point: where in the program the peak is (operation and source line).
+        top_tensors: the largest values alive there, as (name, bytes per device).
+    """
+
+    def __init__(
+        self,
+        least_budget_bytes: int,
+        budget_bytes: int,
+        live_point: str,
+        top_tensors: Sequence[tuple[str, int]] = (),
+    ) -> None:
+        self.least_budget_bytes = least_budget_bytes
+        self.budget_bytes = budget_bytes
+        self.live_point = live_point
+        self.top_tensors = list(top_tensors)
+        largest = "".join(f"\n  {size / 2**20:12.1f} MiB  {name}" for name, size in self.top_tensors)
+        super().__init__(
+            f"No plan fits: at least {least_budget_bytes / 2**30:.3f} GiB per device are needed at "
+            f"{live_point}, the budget is {budget_bytes / 2**30:.3f} GiB. Use more devices, micro-batches or "
+            "rematerialisation, or raise the budget."
+            + (f"\nLargest values alive there:{largest}" if largest else "")
+        )
+
+
+class PlanMismatchError(MeshwrightError):
+    """A plan is used with another program, mesh or hardware than it was made for.
+
+    Cause: shapes, code, devices or the hardware record changed since planning.
+    Example: loading a plan made for batch 32 and calling the step with batch 64.
+    Fix: plan again, or use the arguments and cluster named in the plan.
+
+    Attributes:
+        name: the first thing that differs.
+    """
+
+    def __init__(self, name: str, expected: object, found: object) -> None:
+        self.name, self.expected, self.found = name, expected, found
+        super().__init__(
+            f"The plan does not fit: {name} is {found!r} here but {expected!r} in the plan. "
+            f"Make a new plan, or use what the plan was made for."
+        )
+
+
+class PlanFormatError(MeshwrightError):
+    """A plan file cannot be read.
+
+    Cause: it is truncated, was altered after saving, is not a plan, or has a version this release does not
+    know.
+    Example: `Plan.load` of a half-copied file. Fix: copy or save it again; for an unknown version, upgrade
+    meshwright.
+    """
+
+
+class SolverError(MeshwrightError):
+    """The optimisation back end failed for a reason other than memory.
+
+    Cause: the solver stopped without any solution or reported a numerical failure.
+    Example: a time limit of zero seconds with templates disabled. Fix: raise the limit or lower `effort`; if
+    it remains, report the program printed by the message.
+    """
+
+
+class UnsupportedError(MeshwrightError):
+    """The program or request is valid but meshwright does not handle it.
+
+    Cause: a feature without an implementation, named in the message.
+    Example: pipelining a function whose batch dimension feeds back non-linearly.
+    Fix: as the message says; usually an option turns the feature off.
+    """

@@ -1,0 +1,126 @@
+"""Traces a user's call to a ``Program``: the graph with pytree paths, donation and carried state."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+
+from ..analysis.carried_state import match_carried_state
+from ..errors import TraceError
+from ..ir import Graph, Program
+from .importer import import_jaxpr
+
+
+@dataclass(frozen=True)
+class TraceOptions:
+    """How arguments are read: the options of ``jax.jit`` that concern tracing, under the same names."""
+
+    static_argnums: int | Sequence[int] | None = None
+    static_argnames: str | Sequence[str] | None = None
+    donate_argnums: int | Sequence[int] | None = None
+    donate_argnames: str | Sequence[str] | None = None
+
+    def jit(self, fun: Callable[..., Any]) -> Any:
+        """``jax.jit`` of a function under these options."""
+        given = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
+        return jax.jit(fun, **{name: value for name, value in given.items() if value is not None})
+
+
+def trace_program(
+    fun: Callable[..., Any],
+    options: TraceOptions,
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
+) -> Program:
+    """Traces a function on abstract values.
+
+    Args:
+        fun: ordinary single-device JAX.
+        options: static and donated arguments.
+        args: arrays or ``ShapeDtypeStruct``s; only shapes and element types are read.
+        kwargs: the same, by keyword.
+
+    Returns:
+        The program.
+
+    Raises:
+        TraceError: where JAX cannot trace the function, with JAX's own reason and the user's line.
+    """
+    traced = _trace(fun, options, args, kwargs)
+    graph, num_values, num_nodes = import_jaxpr(traced.jaxpr)
+    info, in_tree = jax.tree.flatten(traced.args_info)
+    in_paths = _input_paths(fun, options, traced.args_info)
+    out_leaves = jax.tree_util.tree_flatten_with_path(traced.out_info)[0]
+    donated = tuple(leaf.donated for leaf in info)
+    return Program(
+        name=getattr(fun, "__name__", type(fun).__name__),
+        graph=_with_paths(graph, in_paths),
+        in_tree=in_tree,
+        out_tree=jax.tree.structure(traced.out_info),
+        in_paths=in_paths,
+        out_paths=tuple(_join(path) for path, _ in out_leaves),
+        donated=donated,
+        carried=match_carried_state(traced.args_info[0], traced.out_info),
+        num_values=num_values,
+        num_nodes=num_nodes,
+    )
+
+
+def _trace(
+    fun: Callable[..., Any], options: TraceOptions, args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> Any:
+    try:
+        return options.jit(fun).trace(*args, **kwargs)
+    except (jax.errors.JAXTypeError, jax.errors.JAXIndexError, TypeError) as error:
+        name = getattr(fun, "__name__", repr(fun))
+        raise TraceError(
+            f"{name} cannot be traced by JAX: {error}\nmeshwright plans what jax.jit can compile; "
+            f"make jax.jit({name}) work on the same arguments first."
+        ) from error
+
+
+def _input_paths(fun: Callable[..., Any], options: TraceOptions, args_info: Any) -> tuple[str, ...]:
+    positional, keywords = args_info
+    names = _positional_names(fun, options, len(positional))
+    paths = []
+    for name, tree in [*zip(names, positional, strict=True), *keywords.items()]:
+        leaves = jax.tree_util.tree_flatten_with_path(tree)[0]
+        paths += ["/".join(filter(None, (name, _join(path)))) for path, _ in leaves]
+    return tuple(paths)
+
+
+def _positional_names(fun: Callable[..., Any], options: TraceOptions, count: int) -> list[str]:
+    """Names of the traced positional arguments; ``argN`` where the signature does not say."""
+    try:
+        parameters = list(inspect.signature(fun).parameters.values())
+    except (TypeError, ValueError):
+        parameters = []
+    kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    named = [p.name for p in parameters if p.kind in kinds]
+    static = _static_positions(options, named)
+    names = [name for i, name in enumerate(named) if i not in static]
+    return (names + [f"arg{i}" for i in range(len(names), count)])[:count]
+
+
+def _static_positions(options: TraceOptions, named: Sequence[str]) -> set[int]:
+    nums = options.static_argnums
+    names = options.static_argnames
+    listed = [nums] if isinstance(nums, int) else list(nums or ())
+    by_name = [names] if isinstance(names, str) else list(names or ())
+    return {n % len(named) if named else n for n in listed} | {named.index(n) for n in by_name if n in named}
+
+
+def _join(path: Sequence[Any]) -> str:
+    return jax.tree_util.keystr(tuple(path), simple=True, separator="/")
+
+
+def _with_paths(graph: Graph, paths: Sequence[str]) -> Graph:
+    # Values compare by identity, so the path is written into the value that nodes already read.
+    for value, path in zip(graph.inputs, paths, strict=True):
+        object.__setattr__(value, "path", path)
+    return graph

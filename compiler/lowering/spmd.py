@@ -1,0 +1,186 @@
+"""Runs a program's graph again under ``jit``, with the plan's layouts as sharding constraints.
+
+XLA's partitioner follows constraints and fills in the rest. A constraint stands on every result whose layout
+the plan decides and does not merely hand through, and on every read in another layout than the value's own,
+so that the reshard happens where it was priced. Pending sums cannot be written as constraints; the next
+decided layout makes the partitioner reduce there. Regions are traced again with the constraints inside.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import jax
+from jax.sharding import Mesh, NamedSharding
+
+from ..analysis.op_kind import is_fusible
+from ..frontend.importer import REGION_PARAMS
+from ..ir import Graph, Node, Operand, Program, Value
+from ..jax_compat import bind, closed_jaxpr_function, equation_scope, is_extended, open_jaxpr
+from ..plan import Plan
+from .placement import named_sharding
+
+Rebuild = Callable[["SpmdProgram", Node, list[Any]], list[Any]]
+
+
+class SpmdProgram:
+    """A program with its plan on a JAX mesh, callable on flat arguments under a ``jit`` trace."""
+
+    def __init__(self, program: Program, plan: Plan, mesh: Mesh) -> None:
+        """Prepares shardings.
+
+        Args:
+            program: the traced program.
+            plan: a plan of the same fingerprint.
+            mesh: the mesh of the plan on real or abstract devices.
+        """
+        self._program = program
+        self._plan = plan
+        self._table = [None if entry.partial else named_sharding(mesh, entry.spec) for entry in plan.layouts]
+        self._reads = {(r.node, r.region, r.position): self._table[r.layout] for r in plan.reshards}
+        self.argument_shardings = [named_sharding(mesh, a.spec) for a in plan.arguments]
+        self.result_shardings = [named_sharding(mesh, r.spec) for r in plan.results]
+
+    def __call__(self, arguments: Sequence[Any]) -> list[Any]:
+        """Evaluates the program.
+
+        Args:
+            arguments: flat arguments, as the program's inputs.
+
+        Returns:
+            Flat results.
+        """
+        outputs = self._run(self._program.graph, arguments)
+        return [self._constrain(x, self._reads.get((-1, 0, i))) for i, x in enumerate(outputs)]
+
+    def _run(self, graph: Graph, arguments: Sequence[Any]) -> list[Any]:
+        env: dict[Value, Any] = dict(zip(graph.inputs, arguments, strict=True))
+        for value, array in zip(graph.constants, graph.constant_values, strict=True):
+            env[value] = self._constrain(array, self._kept(value))
+        for node in graph.nodes:
+            operands = [self._operand(node, i, operand, env) for i, operand in enumerate(node.operands)]
+            with equation_scope(node.source_info, node.context):
+                results = self._bind(node, operands)
+            for value, result in zip(node.results, results, strict=True):
+                env[value] = self._constrain(result, self._decided(node, value))
+        return [_read(env, output) for output in graph.outputs]
+
+    def _operand(self, node: Node, position: int, operand: Operand, env: Mapping[Value, Any]) -> Any:
+        return self._constrain(_read(env, operand), self._reads.get((node.index, -1, position)))
+
+    def _bind(self, node: Node, operands: list[Any]) -> list[Any]:
+        if not node.regions:
+            return bind(node.primitive, operands, node.params)
+        return _REBUILD[node.op](self, node, operands)
+
+    def _kept(self, value: Value) -> NamedSharding | None:
+        index = self._plan.values[value.index]
+        return self._table[index] if index >= 0 else None
+
+    def _decided(self, node: Node, value: Value) -> NamedSharding | None:
+        """The constraint on a result; none where propagation from an operand of the same layout gives it."""
+        kept = self._plan.values[value.index]
+        if kept < 0 or value.type.rank == 0:
+            return None
+        if is_fusible(node) and any(self._same_as(o, value, kept) for o in node.operands):
+            return None
+        return self._table[kept]
+
+    def _same_as(self, operand: Operand, value: Value, kept: int) -> bool:
+        if not isinstance(operand, Value) or operand.type.shape != value.type.shape:
+            return False
+        return self._plan.values[operand.index] == kept
+
+    def _constrain(self, array: Any, sharding: NamedSharding | None) -> Any:
+        if sharding is None or is_extended(array.dtype):
+            return array
+        return jax.lax.with_sharding_constraint(array, sharding)
+
+    def region(self, node: Node, index: int) -> Any:
+        """A region as a closed jaxpr with the constraints inside; its constants are its first inputs."""
+        graph = node.regions[index]
+
+        def body(constants: Sequence[Any], *arguments: Any) -> list[Any]:
+            entered = [
+                self._constrain(x, self._kept(v)) for v, x in zip(graph.inputs, arguments, strict=True)
+            ]
+            outputs = self._run_with(graph, constants, entered)
+            return [
+                self._constrain(x, self._reads.get((node.index, index, i))) for i, x in enumerate(outputs)
+            ]
+
+        return jax.make_jaxpr(body)(graph.constant_values, *_region_avals(node, index))
+
+    def _run_with(self, graph: Graph, constants: Sequence[Any], arguments: Sequence[Any]) -> list[Any]:
+        traced = Graph(graph.inputs, graph.constants, tuple(constants), graph.nodes, graph.outputs)
+        return self._run(traced, arguments)
+
+
+def _read(env: Mapping[Value, Any], operand: Operand) -> Any:
+    return env[operand] if isinstance(operand, Value) else operand.value
+
+
+def _region_avals(node: Node, index: int) -> list[Any]:
+    """Abstract inputs of a region as JAX traced them, weak types included."""
+    programs = []
+    for name in REGION_PARAMS[node.op]:
+        param = node.params[name]
+        programs += param if isinstance(param, tuple) else [param]
+    jaxpr = getattr(programs[index], "jaxpr", programs[index])
+    return [
+        jax.ShapeDtypeStruct(v.aval.shape, v.aval.dtype, weak_type=v.aval.weak_type) for v in jaxpr.invars
+    ]
+
+
+def _scan(spmd: SpmdProgram, node: Node, operands: list[Any]) -> list[Any]:
+    constants = list(node.regions[0].constant_values)
+    params = {
+        **node.params,
+        "jaxpr": spmd.region(node, 0),
+        "num_consts": node.params["num_consts"] + len(constants),
+    }
+    return bind(node.primitive, [*constants, *operands], params)
+
+
+def _while(spmd: SpmdProgram, node: Node, operands: list[Any]) -> list[Any]:
+    extra = [list(region.constant_values) for region in node.regions]
+    n_cond, n_body = node.params["cond_nconsts"], node.params["body_nconsts"]
+    params = {
+        **node.params,
+        "cond_jaxpr": spmd.region(node, 0),
+        "body_jaxpr": spmd.region(node, 1),
+        "cond_nconsts": n_cond + len(extra[0]),
+        "body_nconsts": n_body + len(extra[1]),
+    }
+    return bind(node.primitive, [*extra[0], *operands[:n_cond], *extra[1], *operands[n_cond:]], params)
+
+
+def _cond(spmd: SpmdProgram, node: Node, operands: list[Any]) -> list[Any]:
+    # All branches read the same operands, so constants of one would have to be operands of all: they stay
+    # inside.
+    branches = tuple(_with_own_constants(spmd, node, i) for i in range(len(node.regions)))
+    return bind(node.primitive, operands, {**node.params, "branches": branches})
+
+
+def _with_own_constants(spmd: SpmdProgram, node: Node, index: int) -> Any:
+    closed = spmd.region(node, index)
+    constants = node.regions[index].constant_values
+    if not constants:
+        return closed
+    run = closed_jaxpr_function(closed)
+    return jax.make_jaxpr(lambda *arguments: run(*constants, *arguments))(*_region_avals(node, index))
+
+
+def _remat(spmd: SpmdProgram, node: Node, operands: list[Any]) -> list[Any]:
+    params = {**node.params, "jaxpr": open_jaxpr(spmd.region(node, 0))}
+    return bind(node.primitive, [*node.regions[0].constant_values, *operands], params)
+
+
+_REBUILD: dict[str, Rebuild] = {
+    "scan": _scan,
+    "while": _while,
+    "cond": _cond,
+    "remat2": _remat,
+    "checkpoint": _remat,
+}

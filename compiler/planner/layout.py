@@ -1,0 +1,92 @@
+"""Layouts: where the parts of a value live on a logical mesh.
+
+Mesh axes are named by their position. A dim may be split by several axes, major first; a value may be a
+*partial sum* over some axes: each device along them holds an addend. An axis used neither way replicates the
+value.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from ..ir import TensorType
+
+Axes = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How one value is laid out.
+
+    Attributes:
+        dims: for each dim, the mesh axes that split it, major first.
+        partial: axes along which the value is yet to be summed, ascending.
+    """
+
+    dims: tuple[Axes, ...]
+    partial: Axes = ()
+
+    @cached_property
+    def split_axes(self) -> Axes:
+        """All axes that split some dim."""
+        return tuple(a for dim in self.dims for a in dim)
+
+    @cached_property
+    def used_axes(self) -> frozenset[int]:
+        """Axes that split a dim or are pending summation."""
+        return frozenset(self.split_axes) | frozenset(self.partial)
+
+    def num_shards(self, mesh_shape: Sequence[int]) -> int:
+        """Into how many different parts the value is cut."""
+        return math.prod(mesh_shape[a] for a in self.split_axes)
+
+    def local_bytes(self, type_: TensorType, mesh_shape: Sequence[int]) -> float:
+        """Bytes that one device holds."""
+        return type_.bytes / self.num_shards(mesh_shape)
+
+    def with_leading_dim(self) -> Layout:
+        """The layout of a stack of such values, the stacking dim unsplit."""
+        return Layout(((), *self.dims), self.partial)
+
+    def format(self, axis_names: Sequence[str]) -> str:
+        """Text form: ``[data, -, model]``, with ``+data`` for a partial sum, ``replicated`` for none."""
+        if not self.used_axes:
+            return "replicated"
+        dims = ["*".join(axis_names[a] for a in dim) or "-" for dim in self.dims]
+        pending = "".join(f" +{axis_names[a]}" for a in self.partial)
+        return f"[{', '.join(dims)}]{pending}"
+
+
+def replicated(rank: int) -> Layout:
+    """The layout in which every device holds the whole value."""
+    return Layout(((),) * rank)
+
+
+def enumerate_layouts(shape: Sequence[int], mesh_shape: Sequence[int]) -> tuple[Layout, ...]:
+    """All layouts without partial sums in which every split divides its dim evenly, replicated first.
+
+    Args:
+        shape: dim sizes of the value.
+        mesh_shape: sizes of the mesh axes; axes of size 1 are never used.
+    """
+    axes = [a for a, size in enumerate(mesh_shape) if size > 1]
+    choices = [range(-1, len(shape))] * len(axes)
+    return tuple(_layouts(shape, mesh_shape, axes, itertools.product(*choices)))
+
+
+def _layouts(
+    shape: Sequence[int], mesh_shape: Sequence[int], axes: Sequence[int], choices: Iterator[tuple[int, ...]]
+) -> Iterator[Layout]:
+    for chosen in choices:
+        dims: list[list[int]] = [[] for _ in shape]
+        for axis, dim in zip(axes, chosen, strict=True):
+            if dim >= 0:
+                dims[dim].append(axis)
+        if all(
+            size % math.prod(mesh_shape[a] for a in dim) == 0 for size, dim in zip(shape, dims, strict=True)
+        ):
+            yield Layout(tuple(map(tuple, dims)))

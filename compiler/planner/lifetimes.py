@@ -1,0 +1,79 @@
+"""Liveness over the whole step: when each value's bytes are there, in a single execution order.
+
+A live point is one executed operation; loop bodies stand once, at their place, since every trip holds the
+same values.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .model import Definition
+from .solver.problem import EdgeUsage, Usage
+
+
+class Lifetimes:
+    """Collects intervals while a program is walked in execution order."""
+
+    def __init__(self) -> None:
+        self._names: list[str] = ["arguments"]
+        self._intervals: dict[tuple[int, int], list[int]] = {}
+        self._bytes: dict[tuple[int, int], np.ndarray] = {}
+        self._copies: list[tuple[int, int, np.ndarray]] = []
+        self._to_end: set[tuple[int, int]] = set()
+
+    @property
+    def num_points(self) -> int:
+        """Number of live points so far."""
+        return len(self._names)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What runs at each live point."""
+        return tuple(self._names)
+
+    def tick(self, name: str) -> None:
+        """Begins the next live point."""
+        self._names.append(name)
+
+    def start(self, definition: Definition, local_bytes: np.ndarray) -> None:
+        """A value comes into being now, with these bytes on each device under each strategy."""
+        key = (definition.variable, definition.port)
+        now = len(self._names) - 1
+        self._intervals[key] = [now, now + 1]
+        self._bytes[key] = local_bytes
+
+    def touch(self, definition: Definition) -> None:
+        """A value is read now."""
+        key = (definition.variable, definition.port)
+        if key in self._intervals:
+            self._intervals[key][1] = max(self._intervals[key][1], len(self._names))
+
+    def keep_to_end(self, definition: Definition) -> None:
+        """A value leaves the program."""
+        self._to_end.add((definition.variable, definition.port))
+
+    def keep_variable_to_end(self, variable: int) -> None:
+        """An input that the caller keeps."""
+        self._to_end.add((variable, 0))
+
+    def copy(self, edge: int, local_bytes: np.ndarray) -> None:
+        """A resharded copy is made and read now."""
+        if local_bytes.any():
+            self._copies.append((edge, len(self._names) - 1, local_bytes))
+
+    def usages(self) -> tuple[Usage, ...]:
+        """Memory of values."""
+        return tuple(
+            Usage(
+                variable,
+                start,
+                self.num_points if (variable, port) in self._to_end else end,
+                self._bytes[variable, port],
+            )
+            for (variable, port), (start, end) in self._intervals.items()
+        )
+
+    def edge_usages(self) -> tuple[EdgeUsage, ...]:
+        """Memory of resharded copies."""
+        return tuple(EdgeUsage(edge, at, at + 1, local) for edge, at, local in self._copies)

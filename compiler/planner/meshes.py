@@ -1,0 +1,51 @@
+"""Which logical meshes a search considers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ...cost_models.cluster import Cluster
+from ...cost_models.mesh import LogicalMesh, candidate_meshes
+from ..errors import PinError
+from .options import PlanOptions
+from .pins import pinned_axes
+
+# A third axis squares the number of layouts; two axes already hold every split of two factors.
+_MAX_AXES = {0: 1, 1: 2, 2: 2, 3: 3}
+
+
+def search_meshes(cluster: Cluster, options: PlanOptions) -> tuple[LogicalMesh, ...]:
+    """The meshes to try, in order.
+
+    Raises:
+        InvalidMeshError: where the mesh asked for does not fit the cluster.
+        PinError: where no candidate has the axes that the pins name.
+    """
+    if options.mesh is not None:
+        return (_given(cluster, options.mesh),)
+    named = pinned_axes(options.pins)
+    axes = max(_MAX_AXES[options.effort], len(named))
+    candidates = candidate_meshes(cluster, axes)
+    fitting = tuple(m for m in candidates if named <= set(m.axis_names))
+    if not fitting:
+        known = sorted({name for m in candidates for name in m.axis_names})
+        raise PinError(
+            f"pins name the axes {sorted(named)}, but meshes of {cluster.name} have {known}. "
+            'Use these, or give the mesh with its axes: mesh={"data": 2, "model": 4}.'
+        )
+    return fitting
+
+
+def _given(cluster: Cluster, mesh: object) -> LogicalMesh:
+    if isinstance(mesh, Mapping):
+        return LogicalMesh(cluster, tuple(mesh.values()), tuple(mesh))
+    shape = (mesh,) if isinstance(mesh, int) else tuple(mesh)  # type: ignore[arg-type]
+    names = candidate_names(len(shape))
+    return LogicalMesh(cluster, shape, names)
+
+
+def candidate_names(count: int) -> tuple[str, ...]:
+    """Default axis names of a mesh with ``count`` axes."""
+    from ...cost_models.mesh import AXIS_NAMES
+
+    return AXIS_NAMES[:count] + tuple(f"axis{i}" for i in range(len(AXIS_NAMES), count))

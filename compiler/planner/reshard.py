@@ -1,0 +1,108 @@
+"""What it takes to turn one layout of a value into another: collectives, seconds and the copy made.
+
+Steps are taken in the order that moves least: slices first (free), then reduce-scatters of pending sums,
+all-reduces of what remains pending, all-to-alls for axes that change dims, and all-gathers last. Where a
+split axis that stays is not a major prefix any more, the parts stand in another order on the devices and one
+permute is added. A replicated or split value never turns into a partial sum.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...cost_models.collectives import Collective, collective_time_s
+from ...cost_models.mesh import LogicalMesh
+from ..ir import TensorType
+from .layout import Axes, Layout
+
+
+@dataclass(frozen=True)
+class Step:
+    """One collective of a reshard.
+
+    Attributes:
+        kind: which collective.
+        axes: mesh axes of its groups.
+        full_bytes: bytes of the array over one whole group, as ``collective_time_s`` counts them.
+    """
+
+    kind: Collective
+    axes: Axes
+    full_bytes: float
+
+
+def reshard_steps(
+    type_: TensorType, source: Layout, target: Layout, mesh_shape: Sequence[int]
+) -> tuple[Step, ...] | None:
+    """The collectives from one layout to another, or None where it is not possible.
+
+    Args:
+        type_: the whole value's type.
+        source: layout at hand.
+        target: layout wanted.
+        mesh_shape: sizes of the mesh axes.
+    """
+    if source == target:
+        return ()
+    if not set(target.partial) <= set(source.partial):
+        return None
+    at, to = _places(source), _places(target)
+    moved = [a for a in at if a in to and at[a] != to[a]]
+    sliced = [a for a in to if a not in at and a not in source.partial]
+    scattered = [a for a in to if a in source.partial]
+    summed = [a for a in source.partial if a not in to and a not in target.partial]
+    gathered = [a for a in at if a not in to]
+    local = source.local_bytes(type_, mesh_shape) / _size(sliced, mesh_shape)
+    steps = []
+    if scattered:
+        steps.append(Step(Collective.REDUCE_SCATTER, tuple(scattered), local))
+        local /= _size(scattered, mesh_shape)
+    if summed:
+        steps.append(Step(Collective.ALL_REDUCE, tuple(sorted(summed)), local))
+    if moved:
+        steps.append(Step(Collective.ALL_TO_ALL, tuple(sorted(moved)), local * _size(moved, mesh_shape)))
+    if _reorders(source, target):
+        steps.append(Step(Collective.PERMUTE, tuple(sorted(set(at) & set(to))), local))
+    if gathered:
+        steps.append(
+            Step(Collective.ALL_GATHER, tuple(sorted(gathered)), local * _size(gathered, mesh_shape))
+        )
+    return tuple(steps)
+
+
+def reshard_time_s(type_: TensorType, source: Layout, target: Layout, mesh: LogicalMesh) -> float:
+    """Seconds of a reshard; infinity where it is not possible."""
+    steps = reshard_steps(type_, source, target, mesh.shape)
+    if steps is None:
+        return math.inf
+    return sum(collective_time_s(s.kind, s.full_bytes, s.axes, mesh) for s in steps)
+
+
+def copy_bytes_matrix(
+    type_: TensorType, sources: Sequence[Layout], targets: Sequence[Layout], mesh_shape: Sequence[int]
+) -> NDArray[np.float64]:
+    """Bytes of the copy a reshard makes on each device: none where the layouts are equal."""
+    made = [t.local_bytes(type_, mesh_shape) for t in targets]
+    return np.array([[0.0 if s == t else b for t, b in zip(targets, made, strict=True)] for s in sources])
+
+
+def _places(layout: Layout) -> dict[int, int]:
+    return {axis: d for d, dim in enumerate(layout.dims) for axis in dim}
+
+
+def _size(axes: Sequence[int], mesh_shape: Sequence[int]) -> int:
+    return math.prod(mesh_shape[a] for a in axes)
+
+
+def _reorders(source: Layout, target: Layout) -> bool:
+    """Whether an axis that splits the same dim before and after stands behind other axes than before."""
+    for before, after in zip(source.dims, target.dims, strict=True):
+        kept = [a for a in before if a in after]
+        if kept and (before[: len(kept)] != tuple(kept) or after[: len(kept)] != tuple(kept)):
+            return True
+    return False

@@ -1,0 +1,94 @@
+"""Searches logical meshes and strategies for one program on one cluster."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from ...cost_models.cluster import Cluster
+from ...cost_models.mesh import LogicalMesh
+from ..errors import InfeasibleError
+from ..ir import Program, walk_nodes
+from ..plan import Plan
+from ..rules import RuleBook
+from .builder import ModelBuilder
+from .extract import extract_plan, largest_live
+from .meshes import search_meshes
+from .model import Model
+from .options import PlanOptions
+from .pins import resolve_pins
+from .solver.failure import InfeasibleBudget
+from .solver.solve import Solution, SolveOptions, solve
+
+_LOG = logging.getLogger("meshwright")
+
+Progress = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class _Candidate:
+    mesh: LogicalMesh
+    model: Model
+    solution: Solution
+
+
+def plan_program(
+    program: Program,
+    cluster: Cluster,
+    options: PlanOptions,
+    rules: RuleBook | None = None,
+    progress: Progress | None = None,
+) -> Plan:
+    """Plans a program.
+
+    Args:
+        program: the traced program.
+        cluster: the devices.
+        options: what the user asked for.
+        rules: factor rules to share between searches.
+        progress: called with a line of text as the search goes on.
+
+    Returns:
+        The cheapest plan found over all meshes.
+
+    Raises:
+        InfeasibleError: where no mesh has a plan that fits, with the least budget that would do.
+        InvalidMeshError, PinError, IndivisibleError: where mesh or pins cannot be honoured.
+        SolverError: where the solver fails.
+    """
+    rules = rules or RuleBook()
+    rules.prepare(node for node in walk_nodes(program.graph) if not node.regions)
+    budget = float(options.budget_bytes or cluster.memory_bytes)
+    meshes = search_meshes(cluster, options)
+    tried: list[tuple[tuple[int, ...], float | None]] = []
+    best: _Candidate | None = None
+    failures: list[InfeasibleError] = []
+    for mesh in meshes:
+        if progress:
+            progress(f"mesh {'x'.join(map(str, mesh.shape))}")
+        model = ModelBuilder(program, mesh, rules, resolve_pins(program, mesh, options.pins)).build(budget)
+        try:
+            solution = solve(
+                model.problem, SolveOptions(effort=options.effort, time_limit_s=options.time_limit_s)
+            )
+        except InfeasibleBudget as failure:
+            failures.append(_infeasible(model, failure))
+            tried.append((mesh.shape, None))
+            continue
+        tried.append((mesh.shape, solution.objective_s))
+        if best is None or solution.objective_s < best.solution.objective_s:
+            best = _Candidate(mesh, model, solution)
+    if best is None:
+        raise min(failures, key=lambda f: f.least_budget_bytes)
+    return extract_plan(program, best.mesh, best.model, best.solution, options.effort, tuple(tried), budget)
+
+
+def _infeasible(model: Model, failure: InfeasibleBudget) -> InfeasibleError:
+    largest = largest_live(model, failure.choice, failure.point)
+    return InfeasibleError(
+        int(failure.least_budget_bytes) + 1,
+        int(failure.budget_bytes),
+        model.live_names[failure.point],
+        [(t.name, t.bytes) for t in largest],
+    )

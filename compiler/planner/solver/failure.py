@@ -1,0 +1,42 @@
+"""How the solver says that nothing fits."""
+
+from __future__ import annotations
+
+from .problem import Choice
+
+
+class InfeasibleBudget(Exception):
+    """No choice fits the budget. The caller turns this into a user error.
+
+    Attributes:
+        budget_bytes: The budget that was asked for.
+        least_budget_bytes: A budget that `choice` attains, so solving again with it succeeds; the least one known.
+        bound_bytes: No budget below this works.
+        point: The live point where `choice` weighs most.
+        choice: The choice of least memory, shape [num_nodes].
+    """
+
+    def __init__(
+        self, budget_bytes: float, least_budget_bytes: float, bound_bytes: float, point: int, choice: Choice
+    ) -> None:
+        super().__init__(
+            f"nothing fits {budget_bytes:.6g} bytes; the least that works is {least_budget_bytes:.6g} bytes "
+            f"(live point {point})"
+        )
+        self.budget_bytes = budget_bytes
+        self.least_budget_bytes = least_budget_bytes
+        self.bound_bytes = bound_bytes
+        self.point = point
+        self.choice = choice
+
+
+class NoAllowedChoice(Exception):
+    """Every choice has an infinite cost, whatever the memory.
+
+    Attributes:
+        node: A node that has no allowed strategy, or -1 where only pairs are to blame.
+    """
+
+    def __init__(self, node: int = -1) -> None:
+        super().__init__("no choice has a finite cost")
+        self.node = node

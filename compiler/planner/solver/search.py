@@ -1,0 +1,120 @@
+"""The state every step of the solver shares: the shrunk problem, the incumbent, the bound and the work done."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import numpy as np
+
+from .buckets import plan_buckets
+from .exact import Exact
+from .lagrangian import Ascent
+from .polish import Polisher
+from .preprocess import Reduced
+from .problem import Choice, Problem
+from .solution import Solution, SolveOptions, Statistics
+
+EXACT = 1e-9  # relative difference below which bound and objective are the same number
+
+
+class Search:
+    """One solve in progress.
+
+    Attributes:
+        original: The caller's problem.
+        problem: The shrunk problem the steps work on.
+        options: The caller's options.
+        ascent: The Lagrangian bound and every choice it met.
+        best: The cheapest feasible choice so far (of the shrunk problem), or None.
+        best_s: Its cost.
+        bound_s: The best certified bound.
+        polisher: Local search on the shrunk problem.
+    """
+
+    def __init__(self, original: Problem, reduced: Reduced, options: SolveOptions) -> None:
+        self.original = original
+        self.reduced = reduced
+        self.problem = reduced.problem
+        self.options = options
+        problem = self.problem
+        plan = plan_buckets(problem.sizes, [(e.i, e.j) for e in problem.edges], options.table_limit)
+        budget = np.inf if problem.budget_bytes is None else problem.budget_bytes
+        self.unit_bytes = abs(budget) if np.isfinite(budget) and budget != 0 else 1.0
+        self.ascent = Ascent(problem, plan, budget, self.unit_bytes)
+        self.polisher = Polisher(problem)
+        self.best: Choice | None = None
+        self.best_s = np.inf
+        self.bound_s = -np.inf
+        self.classes = 0
+        self.programs = 0
+        self.search_nodes = 0
+        self.phase_cpu_s: dict[str, float] = {}
+
+    @property
+    def budget_bytes(self) -> float:
+        """The budget, infinite where there is none."""
+        return np.inf if self.problem.budget_bytes is None else self.problem.budget_bytes
+
+    def offer(self, choice: Choice) -> bool:
+        """Take a choice as the incumbent where it is feasible and cheaper; say whether it was taken."""
+        if not self.problem.is_feasible(choice):
+            return False
+        cost = self.problem.objective(choice)
+        if cost >= self.best_s:
+            return False
+        self.best, self.best_s = choice.copy(), cost
+        return True
+
+    def offer_polished(self, choice: Choice) -> None:
+        """Offer a choice, and, where it fits, what local search makes of it."""
+        if self.problem.is_feasible(choice):
+            self.offer(choice)
+            self.offer(self.polisher.improve(choice, [v.choice for v in self.ascent.visited[-4:]]))
+
+    def raise_bound(self, bound_s: float) -> None:
+        """Take a certified bound where it is better."""
+        self.bound_s = max(self.bound_s, bound_s)
+
+    def is_done(self) -> bool:
+        """Say whether the incumbent is within the tolerance of the bound."""
+        if self.best is None:
+            return False
+        return self.best_s - self.bound_s <= max(self.options.gap_tolerance, EXACT) * abs(self.best_s)
+
+    def count(self, work: Exact) -> None:
+        """Add the work of integer programs."""
+        self.programs += work.rounds
+        self.search_nodes += work.nodes
+
+    def timed(self, step: Callable[[Search], None]) -> None:
+        """Run a step and add up its CPU seconds."""
+        start = time.process_time()
+        step(self)
+        name = step.__name__
+        self.phase_cpu_s[name] = self.phase_cpu_s.get(name, 0.0) + time.process_time() - start
+
+    def solution(self) -> Solution:
+        """Return the incumbent in the caller's numbering."""
+        if self.best is None:
+            raise RuntimeError("no step found a feasible choice")
+        choice = self.reduced.restore(self.best)
+        cost = self.original.objective(choice)
+        is_optimal = cost - self.bound_s <= EXACT * abs(cost)
+        bound = cost if is_optimal else min(self.bound_s, cost)
+        return Solution(choice, cost, bound, self.original.peak_bytes(choice), is_optimal, self._statistics())
+
+    def _statistics(self) -> Statistics:
+        return Statistics(
+            nodes=self.original.num_nodes,
+            strategies=int(self.original.sizes.sum()),
+            reduced_strategies=int(self.problem.sizes.sum()),
+            table_entries=self.ascent.plan.entries,
+            is_exact_elimination=self.ascent.plan.is_exact,
+            classes=self.classes,
+            active_rows=len(self.ascent.rows),
+            eliminations=self.ascent.iterations,
+            integer_programs=self.programs,
+            search_nodes=self.search_nodes,
+            phase_cpu_s=dict(self.phase_cpu_s),
+        )

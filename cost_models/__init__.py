@@ -1,0 +1,1 @@
+"""Cost models: hardware records, clusters, logical meshes, seconds of compute and of communication."""

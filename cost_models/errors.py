@@ -1,0 +1,51 @@
+"""Base error of the project and the errors of the cost models; `compiler.errors` re-exports all of them."""
+
+from collections.abc import Sequence
+
+
+class MeshwrightError(Exception):
+    """Base of every error meshwright raises on purpose.
+
+    Cause: any problem a user can act on. Example: `except mw.MeshwrightError` around a planning call catches
+    them all and nothing else. Fix: read the message; it names the thing at fault and the way out.
+    """
+
+
+class UnknownClusterError(MeshwrightError):
+    """A cluster specification names no known hardware, is malformed, or has a shape that cannot be built.
+
+    Cause: a typing error, a wrong number of dimensions, or more devices than a host or pod holds.
+    Example: `Cluster.load("h10:8")`, or `Cluster.load("v5e:3x5")` (no such slice is offered).
+    Fix: use one of the accepted forms listed in the message, or a TOML file (docs/clusters.md).
+    """
+
+    def __init__(self, spec: str, reason: str, near: Sequence[str] = (), forms: Sequence[str] = ()) -> None:
+        self.spec = spec
+        self.reason = reason
+        hint = f"\n  Nearest known: {', '.join(near)}." if near else ""
+        accepted = f"\n  Accepted forms: {'; '.join(forms)}." if forms else ""
+        super().__init__(f"Cannot load cluster {spec!r}: {reason}{hint}{accepted}")
+
+
+class InvalidMeshError(MeshwrightError):
+    """A logical mesh does not fit its cluster, or an axis does not exist in it.
+
+    Cause: the product of the axis sizes is not the device count, two axes share a name, or the names and
+    sizes differ in number. Example: `LogicalMesh(Cluster.load("cpu:8"), (2, 2), ("data", "model"))` (4 is not
+    8).
+    Fix: choose sizes whose product is `cluster.num_devices` and one distinct name for each.
+    """
+
+
+class HardwareRecordError(MeshwrightError):
+    """A hardware record (TOML) is missing, unreadable, incomplete, or holds an impossible number.
+
+    Cause: an unknown or missing key, a value that is not a positive number, or a number without its source.
+    Example: `[memory] usable_bytes = {value = -1, source = "..."}`. Fix: correct the file and keys the
+    message names; docs/clusters.md lists every key. All problems of a file are reported at once.
+    """
+
+    def __init__(self, path: str, problems: Sequence[str]) -> None:
+        self.path = path
+        self.problems = tuple(problems)
+        super().__init__(f"Hardware record {path}: " + "; ".join(self.problems))

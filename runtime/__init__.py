@@ -1,0 +1,1 @@
+"""Running planned programs: the decorator, compiled executables, state set-up."""

@@ -1,0 +1,262 @@
+"""The decorator: ``jax.jit`` that plans.
+
+A decorated function is called like a jitted one. The first call with new shapes traces, plans and compiles;
+later calls go straight to the compiled program, which refuses what it was not compiled for, so nothing is
+checked twice.
+"""
+
+from __future__ import annotations
+
+import functools
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import jax
+
+from ..compiler.errors import ArgumentError
+from ..compiler.frontend import TraceOptions, trace_program
+from ..compiler.ir import Program
+from ..compiler.jax_compat import outside_any_trace
+from ..compiler.plan import Plan
+from ..compiler.planner import PlanOptions, plan_program
+from ..compiler.rules import RuleBook
+from ..cost_models.cluster import Cluster
+from .executable import Executable, OtherSignature
+from .local_cluster import local_cluster
+from .plan_check import check_plan
+from .signature import Call, CallReader, has_python_scalars
+from .state_init import init_state
+
+ClusterLike = str | Cluster | None
+
+
+class AutoParallel:
+    """A function that runs planned on a mesh; made by ``autoparallel``.
+
+    Attributes:
+        fun: the function as the user wrote it.
+    """
+
+    def __init__(
+        self,
+        fun: Callable[..., Any],
+        *,
+        cluster: ClusterLike,
+        trace_options: TraceOptions,
+        plan_options: PlanOptions,
+        given_plan: Plan | None,
+        progress: Callable[[str], None] | None = None,
+    ) -> None:
+        """See ``autoparallel``."""
+        functools.update_wrapper(self, fun, updated=())
+        self.fun = fun
+        self._cluster = None if cluster is None else Cluster.load(cluster)
+        self._trace_options = trace_options
+        self._plan_options = plan_options
+        self._given_plan = given_plan
+        self._progress = progress
+        self._reader = CallReader(fun, trace_options)
+        self._lock = threading.RLock()
+        self._rules = RuleBook()
+        self._plans: dict[Any, tuple[Program, Plan]] = {}
+        self._executables: dict[Any, Executable] = {}
+        self._latest: Executable | None = None
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Runs the function planned; arguments and results are as ``jax.jit``'s."""
+        latest = self._latest
+        if latest is None or kwargs or not latest.takes_plain_calls or not outside_any_trace():
+            return self._slow_call(args, kwargs)
+        # A Python number is weakly typed, which the compiled program would not notice.
+        if has_python_scalars(args):
+            return self._slow_call(args, kwargs)
+        try:
+            return latest.call(args)
+        except OtherSignature:
+            return self._slow_call(args, kwargs)
+
+    def _slow_call(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        call = self._reader.read(args, kwargs)
+        if not outside_any_trace():
+            return self._call_in_trace(call)
+        executable = self._executable(call)
+        result = executable.call_placed(call.dynamic)
+        self._latest = executable
+        return result
+
+    def _call_in_trace(self, call: Call) -> Any:
+        """Under a transformation the function itself is jitted, so that its own derivative rules hold.
+
+        Shardings of arguments and results are the plan's; what happens inside is left to the partitioner.
+        """
+        plan_needed = not is_planning()
+        shardings = self._executable(call).boundary if plan_needed else {}
+        return jax.jit(call.bound(self.fun), **shardings)(*call.dynamic)
+
+    def _executable(self, call: Call) -> Executable:
+        with self._lock:
+            found = self._executables.get(call.key)
+            if found is None:
+                program, plan = self._planned(call)
+                found = Executable(program, plan, call)
+                self._executables[call.key] = found
+            return found
+
+    def _planned(self, call: Call) -> tuple[Program, Plan]:
+        with self._lock:
+            if call.key not in self._plans:
+                self._plans[call.key] = self._make_plan(call)
+            return self._plans[call.key]
+
+    def _make_plan(self, call: Call) -> tuple[Program, Plan]:
+        with _planning():
+            program = trace_program(self.fun, self._trace_options, call.abstract_args, call.abstract_kwargs)
+        if self._given_plan is not None:
+            check_plan(self._given_plan, program, self._cluster)
+            return program, self._given_plan
+        cluster = self._cluster or local_cluster()
+        return program, plan_program(program, cluster, self._plan_options, self._rules, self._progress)
+
+    def plan(self, *args: Any, **kwargs: Any) -> Plan:
+        """The plan for arguments like these; no device is touched.
+
+        Args:
+            *args: arrays or ``jax.ShapeDtypeStruct``s, static arguments as they are.
+            **kwargs: the same, by keyword.
+        """
+        return self._planned(self._reader.read(args, kwargs))[1]
+
+    def lower(self, *args: Any, **kwargs: Any) -> jax.stages.Lowered:
+        """The planned program as StableHLO, like ``jax.jit(f).lower``; ``.compile()`` goes on to XLA."""
+        return self._executable(self._reader.read(args, kwargs)).lowered
+
+    def init(self, init_fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        """Makes a state in the planned sharding; no device ever holds more than its part.
+
+        Before any plan exists (``plan`` or a first call makes one) each array is split over all devices along
+        its largest dim, and the first step moves it to its planned place.
+
+        Args:
+            init_fn: makes the state, as for one device.
+            *args: its arguments.
+            **kwargs: its keyword arguments.
+        """
+        plans = [self._given_plan] if self._given_plan else [plan for _, plan in self._plans.values()]
+        cluster = self._cluster or local_cluster()
+        return init_state(init_fn, args, kwargs, plans, cluster.num_devices)
+
+    def with_options(self, **changed: Any) -> AutoParallel:
+        """The same function under other options; names are those of ``autoparallel``."""
+        options = {**self._options(), **changed}
+        return autoparallel(self.fun, **options)
+
+    def _options(self) -> dict[str, Any]:
+        traced, planned = vars(self._trace_options), vars(self._plan_options)
+        return {
+            **traced,
+            **planned,
+            "cluster": self._cluster,
+            "plan": self._given_plan,
+            "progress": self._progress,
+        }
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        return self if instance is None else functools.partial(self, instance)
+
+    def __repr__(self) -> str:
+        return f"<autoparallel of {self.fun!r}>"
+
+
+_state = threading.local()
+
+
+class _planning:
+    """While a program is traced for planning, nested planned functions are plain."""
+
+    def __enter__(self) -> None:
+        _state.depth = getattr(_state, "depth", 0) + 1
+
+    def __exit__(self, *exc: object) -> None:
+        _state.depth -= 1
+
+
+def is_planning() -> bool:
+    """Whether this thread is tracing a program in order to plan it."""
+    return getattr(_state, "depth", 0) > 0
+
+
+def autoparallel(
+    fun: Callable[..., Any] | None = None,
+    *,
+    cluster: ClusterLike = None,
+    mesh: Sequence[int] | Mapping[str, int] | None = None,
+    pins: Mapping[str, Any] | None = None,
+    budget_bytes: float | None = None,
+    effort: int = 2,
+    time_limit_s: float | None = None,
+    plan: Plan | None = None,
+    static_argnums: int | Sequence[int] | None = None,
+    static_argnames: str | Sequence[str] | None = None,
+    donate_argnums: int | Sequence[int] | None = None,
+    donate_argnames: str | Sequence[str] | None = None,
+    progress: Callable[[str], None] | None = None,
+) -> Any:
+    """Makes a single-device JAX function run planned on a mesh; goes where ``jax.jit`` would.
+
+    Args:
+        fun: the function. Without it, a decorator with the other options is returned.
+        cluster: what to plan for: a ``Cluster``, or a name such as ``"h100:2x8"``. None: all local devices.
+        mesh: logical mesh: sizes, or sizes by axis name. None: all shapes are searched.
+        pins: shardings that arguments must have: ``PartitionSpec`` by pytree path or glob.
+        budget_bytes: memory of one device that a plan may use. None: what the cluster's devices have.
+        effort: 0 (fast) to 3 (thorough).
+        time_limit_s: seconds after which the search takes the best plan so far.
+        plan: a plan made before; no search is made, and calls that do not fit it are refused.
+        static_argnums: as in ``jax.jit``.
+        static_argnames: as in ``jax.jit``.
+        donate_argnums: as in ``jax.jit``.
+        donate_argnames: as in ``jax.jit``.
+        progress: called with a line of text while a search goes on.
+
+    Returns:
+        An ``AutoParallel``: callable like the function, with ``plan``, ``lower`` and ``init``.
+
+    Raises:
+        ArgumentError, UnknownClusterError: for wrong options, at once.
+        MeshwrightError: at the first call or ``plan``, for what can be seen only with arguments.
+    """
+    if plan is not None and (mesh is not None or pins):
+        raise ArgumentError(
+            "plan= fixes mesh and shardings already: leave out mesh= and pins=, or plan anew."
+        )
+    options = PlanOptions(mesh, dict(pins or {}), budget_bytes, effort, time_limit_s)
+    tracing = TraceOptions(static_argnums, static_argnames, donate_argnums, donate_argnames)
+    make = functools.partial(
+        AutoParallel,
+        cluster=cluster,
+        trace_options=tracing,
+        plan_options=options,
+        given_plan=plan,
+        progress=progress,
+    )
+    return make if fun is None else make(fun)
+
+
+def plan(
+    fun: Callable[..., Any], *args: Any, fun_kwargs: Mapping[str, Any] | None = None, **options: Any
+) -> Plan:
+    """Plans a function for a cluster, without any device.
+
+    Args:
+        fun: ordinary single-device JAX, or an ``AutoParallel``.
+        *args: its arguments; ``jax.ShapeDtypeStruct``s are enough.
+        fun_kwargs: its keyword arguments.
+        **options: as for ``autoparallel``.
+
+    Returns:
+        The plan.
+    """
+    if isinstance(fun, AutoParallel):
+        return fun.with_options(**options).plan(*args, **(fun_kwargs or {}))
+    return autoparallel(fun, **options).plan(*args, **(fun_kwargs or {}))

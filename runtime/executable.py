@@ -1,0 +1,97 @@
+"""A planned program, compiled: calls go to JAX's fast path, which refuses other signatures by itself."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+
+from ..compiler.ir import Program
+from ..compiler.lowering import SpmdProgram, device_mesh
+from ..compiler.plan import Plan
+from .signature import Call
+
+
+class OtherSignature(Exception):
+    """The arguments are not of the shapes, types or structure that the program was compiled for."""
+
+
+class Executable:
+    """One plan, compiled for one signature.
+
+    Attributes:
+        takes_plain_calls: whether a call without static and keyword arguments can come straight here.
+        boundary: shardings of arguments and results, as ``jax.jit`` takes them.
+    """
+
+    def __init__(self, program: Program, plan: Plan, call: Call) -> None:
+        """Prepares the jitted function; nothing is compiled yet.
+
+        Args:
+            program: the traced program.
+            plan: its plan.
+            call: a call of the signature.
+
+        Raises:
+            PlanMismatchError: where this process has too few devices.
+        """
+        spmd = SpmdProgram(program, plan, device_mesh(plan.mesh))
+        self._call = call
+        self._in_shardings = jax.tree.unflatten(call.in_tree, spmd.argument_shardings)
+        self.boundary = {
+            "in_shardings": self._in_shardings,
+            "out_shardings": jax.tree.unflatten(program.out_tree, spmd.result_shardings),
+        }
+        self.takes_plain_calls = not call.names and not call.static_positions and not call.static_keywords
+
+        def planned(*dynamic: Any) -> Any:
+            return jax.tree.unflatten(program.out_tree, spmd(jax.tree.leaves(dynamic)))
+
+        planned.__name__ = program.name
+        self._jitted = jax.jit(planned, donate_argnums=_donated_positions(program, call), **self.boundary)
+
+    @functools.cached_property
+    def lowered(self) -> jax.stages.Lowered:
+        """The program lowered to StableHLO."""
+        return self._jitted.lower(*jax.tree.unflatten(self._call.in_tree, self._call.avals))
+
+    @functools.cached_property
+    def compiled(self) -> jax.stages.Compiled:
+        """The program compiled by XLA.
+
+        Compiled ahead of time, because ``jit`` would compile once more for arguments that are not on the mesh
+        yet (their abstract values differ in the mesh they carry).
+        """
+        return self.lowered.compile()
+
+    def call(self, dynamic: Sequence[Any]) -> Any:
+        """Runs the program; arguments that lie elsewhere are moved first.
+
+        Raises:
+            OtherSignature: where shapes, types or structure differ; nothing has run then.
+        """
+        try:
+            return self.compiled(*dynamic)
+        except TypeError as error:
+            raise OtherSignature from error
+        except ValueError as error:
+            if "sharding" not in str(error):
+                raise
+        return self.call_placed(dynamic)
+
+    def call_placed(self, dynamic: Sequence[Any]) -> Any:
+        """Moves arguments to where the plan wants them, then runs."""
+        return self.compiled(*jax.device_put(tuple(dynamic), self._in_shardings))
+
+
+def _donated_positions(program: Program, call: Call) -> tuple[int, ...]:
+    """Arguments all of whose leaves are donated, by position among the traced ones."""
+    positions, first = [], 0
+    for position, argument in enumerate(call.dynamic):
+        count = len(jax.tree.leaves(argument))
+        if count and all(program.donated[first : first + count]):
+            positions.append(position)
+        first += count
+    return tuple(positions)

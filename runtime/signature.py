@@ -1,0 +1,186 @@
+"""Reads a call as ``jax.jit`` would: which arguments are static, what the rest look like."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import numpy as np
+
+from ..compiler.errors import ArgumentError
+from ..compiler.frontend import TraceOptions
+
+_PYTHON_SCALARS = frozenset({bool, int, float, complex})
+_SCALARS = (bool, int, float, complex, np.generic)
+
+
+@dataclass(frozen=True, eq=False)
+class Call:
+    """One call, read.
+
+    Attributes:
+        key: equal for calls that the same plan and program serve.
+        dynamic: traced arguments: positional ones in order, then keyword ones by name.
+        num_positional: how many of ``dynamic`` are positional.
+        names: names of the keyword ones.
+        static_positions: static arguments by position in the original call.
+        static_keywords: static arguments by name.
+        abstract_args: positional arguments as shapes, static ones as they are.
+        abstract_kwargs: the same by keyword.
+        in_tree: pytree structure of ``dynamic``.
+        avals: abstract values of its leaves.
+    """
+
+    key: Any
+    dynamic: tuple[Any, ...]
+    num_positional: int
+    names: tuple[str, ...]
+    static_positions: Mapping[int, Any]
+    static_keywords: Mapping[str, Any]
+    abstract_args: tuple[Any, ...]
+    abstract_kwargs: Mapping[str, Any]
+    in_tree: Any
+    avals: tuple[Any, ...]
+
+    def bound(self, fun: Callable[..., Any]) -> Callable[..., Any]:
+        """The function of the traced arguments alone, in the order of ``dynamic``."""
+
+        @functools.wraps(fun)
+        def call(*dynamic: Any) -> Any:
+            positional = list(dynamic[: self.num_positional])
+            for position, value in sorted(self.static_positions.items()):
+                positional.insert(position, value)
+            keywords = dict(zip(self.names, dynamic[self.num_positional :], strict=True))
+            return fun(*positional, **keywords, **self.static_keywords)
+
+        return call
+
+
+class CallReader:
+    """Reads calls of one function."""
+
+    def __init__(self, fun: Callable[..., Any], options: TraceOptions) -> None:
+        """Reads the signature once."""
+        self._names = _positional_parameters(fun)
+        self._static_positions = _positions(options.static_argnums, options.static_argnames, self._names)
+        self._static_names = _names(options.static_argnames, options.static_argnums, self._names)
+
+    def read(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Call:
+        """Reads one call.
+
+        Raises:
+            ArgumentError: where a static argument cannot be hashed or a leaf is no array; all such leaves are
+                named.
+        """
+        static = {i: args[i] for i in self._static_positions if i < len(args)}
+        static_kw = {k: v for k, v in kwargs.items() if k in self._static_names}
+        positional = tuple(a for i, a in enumerate(args) if i not in static)
+        names = tuple(sorted(k for k in kwargs if k not in static_kw))
+        dynamic = (*positional, *(kwargs[n] for n in names))
+        leaves, in_tree = jax.tree.flatten(dynamic)
+        avals = (
+            tuple(map(_abstract, leaves))
+            if all(map(_is_array_like, leaves))
+            else self._refuse(dynamic, names)
+        )
+        abstract = jax.tree.unflatten(in_tree, avals)
+        shown = list(abstract[: len(positional)])
+        for i, value in sorted(static.items()):
+            shown.insert(i, value)
+        return Call(
+            key=_hashable(
+                (
+                    in_tree,
+                    avals_key(avals),
+                    tuple(sorted(static.items())),
+                    tuple(sorted(static_kw.items())),
+                    names,
+                )
+            ),
+            dynamic=dynamic,
+            num_positional=len(positional),
+            names=names,
+            static_positions=static,
+            static_keywords=static_kw,
+            abstract_args=tuple(shown),
+            abstract_kwargs={**dict(zip(names, abstract[len(positional) :], strict=True)), **static_kw},
+            in_tree=in_tree,
+            avals=avals,
+        )
+
+    def _refuse(self, dynamic: Sequence[Any], names: Sequence[str]) -> tuple[Any, ...]:
+        problems = []
+        labels = [*(n for i, n in enumerate(self._names) if i not in self._static_positions)]
+        labels = [*labels, *(f"arg{i}" for i in range(len(labels), len(dynamic)))][
+            : len(dynamic) - len(names)
+        ]
+        for label, tree in zip([*labels, *names], dynamic, strict=True):
+            for path, leaf in jax.tree_util.tree_flatten_with_path(tree)[0]:
+                if not _is_array_like(leaf):
+                    at = "/".join(
+                        filter(None, (label, jax.tree_util.keystr(path, simple=True, separator="/")))
+                    )
+                    problems.append(f"{at} is {leaf!r} of type {type(leaf).__name__}")
+        raise ArgumentError(
+            "; ".join(problems) + ". Arguments are pytrees of arrays and numbers: mark others static "
+            "(static_argnames=...), or close over them."
+        )
+
+
+def avals_key(avals: Sequence[Any]) -> tuple[Any, ...]:
+    """What of abstract values tells one signature from another."""
+    return tuple((a.shape, a.dtype, bool(getattr(a, "weak_type", False))) for a in avals)
+
+
+def has_python_scalars(args: Any) -> bool:
+    """Whether a pytree holds Python numbers, which JAX types weakly."""
+    return not _PYTHON_SCALARS.isdisjoint(map(type, jax.tree.leaves(args)))
+
+
+def _is_array_like(leaf: Any) -> bool:
+    return isinstance(leaf, (*_SCALARS, np.ndarray, jax.Array, jax.ShapeDtypeStruct)) or hasattr(
+        leaf, "__jax_array__"
+    )
+
+
+def _abstract(leaf: Any) -> jax.ShapeDtypeStruct:
+    if isinstance(leaf, jax.ShapeDtypeStruct):
+        return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, weak_type=bool(leaf.weak_type))
+    aval = jax.typeof(leaf)
+    return jax.ShapeDtypeStruct(aval.shape, aval.dtype, weak_type=aval.weak_type)
+
+
+def _hashable(key: Any) -> Any:
+    try:
+        hash(key)
+    except TypeError as error:
+        raise ArgumentError(
+            f"a static argument cannot be hashed ({error}): static arguments must be hashable."
+        ) from error
+    return key
+
+
+def _positional_parameters(fun: Callable[..., Any]) -> tuple[str, ...]:
+    kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    try:
+        return tuple(p.name for p in inspect.signature(fun).parameters.values() if p.kind in kinds)
+    except (TypeError, ValueError):
+        return ()
+
+
+def _positions(nums: Any, names: Any, parameters: Sequence[str]) -> frozenset[int]:
+    given = [nums] if isinstance(nums, int) else list(nums or ())
+    by_name = [names] if isinstance(names, str) else list(names or ())
+    wrapped = [n + len(parameters) if n < 0 else n for n in given]
+    return frozenset([*wrapped, *(parameters.index(n) for n in by_name if n in parameters)])
+
+
+def _names(names: Any, nums: Any, parameters: Sequence[str]) -> frozenset[str]:
+    by_name = [names] if isinstance(names, str) else list(names or ())
+    return frozenset(
+        [*by_name, *(parameters[i] for i in _positions(nums, None, parameters) if i < len(parameters))]
+    )
