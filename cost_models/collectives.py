@@ -46,11 +46,11 @@ from .mesh import GroupLevels, LogicalMesh, TorusSpan, group_levels
 class Collective(StrEnum):
     """Kinds of communication among the devices of a group."""
 
-    ALL_GATHER = "all_gather"
-    REDUCE_SCATTER = "reduce_scatter"
-    ALL_REDUCE = "all_reduce"
-    ALL_TO_ALL = "all_to_all"
-    PERMUTE = "permute"
+    ALL_GATHER = "all-gather"
+    REDUCE_SCATTER = "reduce-scatter"
+    ALL_REDUCE = "all-reduce"
+    ALL_TO_ALL = "all-to-all"
+    PERMUTE = "collective-permute"
 
 
 @dataclass(frozen=True)

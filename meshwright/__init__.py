@@ -1,9 +1,13 @@
 """meshwright: write a JAX program for one device, run it planned on a mesh.
 
-The whole public API is here; everything else may change.
+The whole public API is here; everything else may change. What needs JAX is imported on first use, so that
+``meshwright show`` and ``meshwright clusters`` start without it.
 """
 
-__version__ = "0.1.0"
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
 
 from .compiler.errors import (
     ArgumentError,
@@ -22,7 +26,11 @@ from .compiler.errors import (
 )
 from .compiler.plan import Plan
 from .cost_models.cluster import Cluster
-from .runtime.autoparallel import AutoParallel, autoparallel, plan
+
+if TYPE_CHECKING:
+    from .runtime.autoparallel import AutoParallel, autoparallel, plan
+
+__version__ = "0.1.0"
 
 __all__ = [
     "ArgumentError",
@@ -45,3 +53,12 @@ __all__ = [
     "autoparallel",
     "plan",
 ]
+
+_LAZY = dict.fromkeys(("AutoParallel", "autoparallel", "plan"), ".runtime.autoparallel")
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LAZY:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = globals()[name] = getattr(importlib.import_module(_LAZY[name], __name__), name)
+    return value

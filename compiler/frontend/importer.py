@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..ir import Graph, Literal, Node, Operand, TensorType, Value
+from ..ir import Graph, Literal, Node, Operand, Source, TensorType, Value
 from ..jax_compat import ClosedJaxpr, JaxLiteral, Jaxpr, JaxprEqn, user_source
 
 # Where each inlined call keeps its program.
@@ -69,11 +69,19 @@ _Atom = _Var | JaxLiteral
 
 @dataclass(frozen=True)
 class _Call:
-    """One equation left after inlining, reading and writing ``_Var``s."""
+    """One equation left after inlining, reading and writing ``_Var``s.
+
+    Attributes:
+        eqn: the equation.
+        operands: what it reads.
+        results: what it defines.
+        source: its own source line, or that of the innermost inlined call around it that has one.
+    """
 
     eqn: JaxprEqn
     operands: list[_Atom]
     results: list[_Var]
+    source: Source | None
 
 
 class _Flattener:
@@ -82,6 +90,7 @@ class _Flattener:
     def __init__(self) -> None:
         self.calls: list[_Call] = []
         self.constants: list[tuple[_Var, Any]] = []
+        self._site: Source | None = None
 
     def run(self, jaxpr: Jaxpr, arguments: Sequence[_Atom], consts: Sequence[Any]) -> list[_Atom]:
         names: dict[Any, _Atom] = dict(zip(jaxpr.invars, arguments, strict=True))
@@ -94,10 +103,14 @@ class _Flattener:
         return [_resolve(v, names) for v in jaxpr.outvars]
 
     def _equation(self, eqn: JaxprEqn, operands: list[_Atom]) -> Sequence[_Atom]:
+        source = user_source(eqn.source_info) or self._site
         if eqn.primitive.name in _INLINED:
-            return self.run(*_split(eqn.params[_INLINED[eqn.primitive.name]], operands))
+            outer, self._site = self._site, source
+            inlined = self.run(*_split(eqn.params[_INLINED[eqn.primitive.name]], operands))
+            self._site = outer
+            return inlined
         results = [_Var(v.aval) for v in eqn.outvars]
-        self.calls.append(_Call(eqn, operands, results))
+        self.calls.append(_Call(eqn, operands, results, source))
         return results
 
 
@@ -160,7 +173,7 @@ class _Importer:
             operands=operands,
             results=self._define(call.results, env),
             regions=regions,
-            source=user_source(eqn.source_info),
+            source=call.source,
             effectful=bool(eqn.effects),
             context=eqn.ctx,
             source_info=eqn.source_info,

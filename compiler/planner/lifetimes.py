@@ -49,13 +49,9 @@ class Lifetimes:
         if key in self._intervals:
             self._intervals[key][1] = max(self._intervals[key][1], len(self._names))
 
-    def keep_to_end(self, definition: Definition) -> None:
-        """A value leaves the program."""
-        self._to_end.add((definition.variable, definition.port))
-
-    def keep_variable_to_end(self, variable: int) -> None:
-        """An input that the caller keeps."""
-        self._to_end.add((variable, 0))
+    def keep_to_end(self, variable: int, port: int) -> None:
+        """A value leaves the program, or is an input that the caller keeps."""
+        self._to_end.add((variable, port))
 
     def copy(self, edge: int, local_bytes: np.ndarray) -> None:
         """A resharded copy is made and read now."""

@@ -86,9 +86,16 @@ def reshard_time_s(type_: TensorType, source: Layout, target: Layout, mesh: Logi
 def copy_bytes_matrix(
     type_: TensorType, sources: Sequence[Layout], targets: Sequence[Layout], mesh_shape: Sequence[int]
 ) -> NDArray[np.float64]:
-    """Bytes of the copy a reshard makes on each device: none where the layouts are equal."""
-    made = [t.local_bytes(type_, mesh_shape) for t in targets]
-    return np.array([[0.0 if s == t else b for t, b in zip(targets, made, strict=True)] for s in sources])
+    """Bytes of the copy a reshard makes on each device.
+
+    None where nothing is communicated: taking a slice is fused into what reads it.
+    """
+
+    def made(source: Layout, target: Layout) -> float:
+        communicates = bool(reshard_steps(type_, source, target, mesh_shape))
+        return target.local_bytes(type_, mesh_shape) if communicates else 0.0
+
+    return np.array([[made(s, t) for t in targets] for s in sources])
 
 
 def _places(layout: Layout) -> dict[int, int]:

@@ -88,11 +88,12 @@ def close(operands: Sequence[Tensor], results: Sequence[Tensor]) -> FactorRule:
     seen_in = tuple(tensor(view) for view in operands)
     seen_out = tuple(tensor(view) for view in results)
     in_results = {f for view in seen_out for dim in view for f in dim}
-    # A factor reduced inside that still reaches a result needs a collective in the middle: not offered.
+    # A factor reduced inside that still reaches a result would need a collective in the middle, and one that
+    # reaches none without being reduced (a triangular solve's matrix) is needed whole.
     fixed = {
         i
         for f, i in numbers.items()
-        if f.fixed or (f.reduced and i in in_results) or _repeats(i, seen_in, seen_out)
+        if f.fixed or f.reduced == (i in in_results) or _repeats(i, seen_in, seen_out)
     }
     reduced = {i for i in numbers.values() if i not in in_results}
     return FactorRule(

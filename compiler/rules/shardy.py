@@ -22,6 +22,8 @@ _SIZES = re.compile(r"\{([^}]*)\}")
 _LIST = re.compile(r"(reduction|need_replication|permutation|blocked_propagation)=\{([^}]*)\}")
 _NAME = re.compile(r"_?[a-z](?:_\d+)?")
 
+_CHLO_WITH_STRUCTURE = {"chlo.top_k", "chlo.ragged_dot", "chlo.scan"}
+
 # Each element of the result can be made where it is wanted, so every dim is free.
 _GENERATORS = {"stablehlo.iota", "stablehlo.constant", "chlo.constant", "stablehlo.rng"}
 
@@ -78,9 +80,25 @@ class _Composer:
         results = [free_tensor(_shape(r.type)) for r in operation.results]
         if "sdy.sharding_rule" in operation.attributes:
             _apply(str(operation.attributes["sdy.sharding_rule"]), [*operands, *results])
+        elif _is_elementwise_chlo(operation):
+            for tensor in [*operands, *results][1:]:
+                _identify_all(operands[0], tensor)
         elif operation.name not in _GENERATORS:
             fix(f for tensor in (*operands, *results) for dim in tensor for f in dim)
         return results
+
+
+def _is_elementwise_chlo(operation: Any) -> bool:
+    """CHLO's mathematical functions have no rule until XLA legalises them, but all act element by element."""
+    if not operation.name.startswith("chlo.") or operation.name in _CHLO_WITH_STRUCTURE:
+        return False
+    shapes = {_shape(v.type) for v in (*operation.operands, *operation.results)}
+    return len(operation.operands) > 0 and len(shapes) == 1
+
+
+def _identify_all(left: Tensor, right: Tensor) -> None:
+    for a, b in zip(left, right, strict=True):
+        identify(a, b)
 
 
 def _apply(text: str, tensors: Sequence[Tensor]) -> None:

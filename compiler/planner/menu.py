@@ -1,0 +1,101 @@
+"""What can be chosen for an operation or a plain value on one mesh, with its price, shared by all equal ones.
+
+A program of thousands of operations has a few hundred distinct ones. Their strategies, the layouts these want
+and give, and their seconds are computed once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...cost_models.mesh import LogicalMesh
+from ..ir import Node, TensorType
+from ..rules import RuleBook
+from ..rules.registry import rule_key
+from .costs import Traffic, strategy_costs
+from .edges import EdgeTable, Layouts
+from .layout import Layout, enumerate_layouts
+from .strategies import Strategy, node_strategies
+
+
+@dataclass(frozen=True, eq=False)
+class Menu:
+    """The strategies of one kind of variable, and columns of them.
+
+    Attributes:
+        strategies: what can be chosen.
+        operands: for each operand, the layout wanted under each strategy.
+        results: for each result, its layout under each strategy.
+        result_bytes: for each result, its bytes on one device under each strategy.
+    """
+
+    strategies: tuple[Strategy, ...]
+    operands: tuple[Layouts, ...]
+    results: tuple[Layouts, ...]
+    result_bytes: tuple[NDArray[np.float64], ...]
+
+
+class MenuBook:
+    """Menus of one mesh."""
+
+    def __init__(self, mesh: LogicalMesh, rules: RuleBook, edges: EdgeTable) -> None:
+        """Begins with nothing known.
+
+        Args:
+            mesh: the mesh.
+            rules: factor rules of operations.
+            edges: where equal lists of layouts become one.
+        """
+        self._mesh = mesh
+        self._rules = rules
+        self._edges = edges
+        self._menus: dict[Hashable, Menu] = {}
+        self._costs: dict[Hashable, NDArray[np.float64]] = {}
+
+    def operation(self, node: Node, moves: Traffic) -> tuple[Menu, NDArray[np.float64]]:
+        """The menu of an operation, and the seconds of each strategy with the given memory traffic."""
+        key = rule_key(node)
+        menu = self._menus.get(key)
+        if menu is None:
+            strategies = node_strategies(node, self._rules.rule(node), self._mesh.shape)
+            menu = self._menus[key] = self._menu(strategies, [r.type for r in node.results])
+        costs = self._costs.get((key, moves))
+        if costs is None:
+            costs = self._costs[key, moves] = strategy_costs(node, menu.strategies, moves, self._mesh)
+        return menu, costs
+
+    def plain(self, type_: TensorType, leading: bool = False) -> Menu:
+        """The menu of a value that no operation decides: every layout without partial sums.
+
+        Args:
+            type_: the value's type.
+            leading: whether the value is a stack whose leading dim stays whole.
+        """
+        key = ("plain", type_, leading)
+        if key not in self._menus:
+            layouts = enumerate_layouts(type_.shape[1:] if leading else type_.shape, self._mesh.shape)
+            chosen = [x.with_leading_dim() for x in layouts] if leading else layouts
+            self._menus[key] = self._menu([Strategy((), (layout,)) for layout in chosen], [type_])
+        return self._menus[key]
+
+    def only(self, type_: TensorType, layout: Layout) -> Menu:
+        """The menu of a value whose layout is given."""
+        return self._menu([Strategy((), (layout,))], [type_])
+
+    def _menu(self, strategies: tuple[Strategy, ...] | list[Strategy], types: list[TensorType]) -> Menu:
+        operands = range(len(strategies[0].operands))
+        results = tuple(self._edges.intern([s.results[i] for s in strategies]) for i in range(len(types)))
+        return Menu(
+            tuple(strategies),
+            tuple(self._edges.intern([s.operands[i] for s in strategies]) for i in operands),
+            results,
+            tuple(self.local_bytes(t, layouts) for t, layouts in zip(types, results, strict=True)),
+        )
+
+    def local_bytes(self, type_: TensorType, layouts: Layouts) -> NDArray[np.float64]:
+        """Bytes on one device under each layout."""
+        return np.array([layout.local_bytes(type_, self._mesh.shape) for layout in layouts])

@@ -1,0 +1,55 @@
+"""The command line's application: commands, global options, errors to exit codes."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from .clusters import clusters
+from .exit_codes import EXIT_CODES_HELP, ErrorGroup
+from .plan import plan
+from .show import show
+
+app = typer.Typer(
+    name="meshwright",
+    cls=ErrorGroup,
+    help="Plan a single-device JAX program for a mesh of accelerators. No accelerator is needed.",
+    epilog=EXIT_CODES_HELP,
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command()(plan)
+app.command()(show)
+app.command()(clusters)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        from meshwright import __version__
+
+        typer.echo(f"meshwright {__version__}")
+        raise typer.Exit
+
+
+_VERSION = typer.Option(
+    "--version", callback=_print_version, is_eager=True, help="Print the version and exit."
+)
+_DEBUG = typer.Option("--debug", help="Print tracebacks of errors: meshwright --debug plan ...")
+
+
+@app.callback()
+def _root(version: Annotated[bool, _VERSION] = False, debug: Annotated[bool, _DEBUG] = False) -> None:
+    """Global options; ``ErrorGroup`` reads ``--debug``."""
+
+
+def main() -> None:
+    """Runs the command line."""
+    for stream in (sys.stdout, sys.stderr):
+        # A terminal without Unicode shows "?" instead of failing half-way.
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="replace")  # pyright: ignore[reportAttributeAccessIssue]
+    app(prog_name="meshwright")
