@@ -47,8 +47,8 @@ define install
 	@echo "Installing meshwright[$(1)] into $(VENV) (a minute or two; log in $(VENV)/install.log)"
 	@$(BIN)/python -m pip install --disable-pip-version-check --progress-bar off \
 	    -c constraints.txt -e '.[$(1)]' 2>&1 | tee $(VENV)/install.log \
-	    | while read -r word _; do \
-	        case $$word in Collecting) printf .;; Installing) printf ' installing ';; esac; done \
+	    | while read -r line; do \
+	        case $$line in Collecting*) printf .;; 'Installing collected'*) printf ' installing ';; esac; done \
 	    || { echo; tail -n 25 $(VENV)/install.log; exit 1; }
 	@echo done
 endef

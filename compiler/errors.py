@@ -29,8 +29,8 @@ __all__ = [
 class TraceError(MeshwrightError):
     """The function could not be traced by JAX on abstract values.
 
-    Cause: Python control flow on an array value, a side effect on a tracer, or an error raised inside the
-    function.
+    Cause: Python control flow on an array value, a side effect on a tracer, a result that is no array, or a
+    wrong call. Other errors raised inside the function come through as they are.
     Example: `mw.plan(lambda x: x if x.sum() > 0 else -x, spec, cluster="cpu:8")`.
     Fix: make `jax.make_jaxpr(f)(*args)` work first: use `jax.lax.cond`/`jnp.where`, or mark the argument
     static. The JAX error is chained as the cause.

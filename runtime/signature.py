@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -13,6 +12,7 @@ import numpy as np
 
 from ..compiler.errors import ArgumentError
 from ..compiler.frontend import TraceOptions
+from ..compiler.frontend.parameters import positional_parameters, static_names, static_positions
 
 _PYTHON_SCALARS = frozenset({bool, int, float, complex})
 _SCALARS = (bool, int, float, complex, np.generic)
@@ -65,9 +65,11 @@ class CallReader:
 
     def __init__(self, fun: Callable[..., Any], options: TraceOptions) -> None:
         """Reads the signature once."""
-        self._names = _positional_parameters(fun)
-        self._static_positions = _positions(options.static_argnums, options.static_argnames, self._names)
-        self._static_names = _names(options.static_argnames, options.static_argnums, self._names)
+        self._names = positional_parameters(fun)
+        self._static_positions = static_positions(
+            options.static_argnums, options.static_argnames, self._names
+        )
+        self._static_names = static_names(options.static_argnums, options.static_argnames, self._names)
 
     def read(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Call:
         """Reads one call.
@@ -162,25 +164,3 @@ def _hashable(key: Any) -> Any:
             f"a static argument cannot be hashed ({error}): static arguments must be hashable."
         ) from error
     return key
-
-
-def _positional_parameters(fun: Callable[..., Any]) -> tuple[str, ...]:
-    kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    try:
-        return tuple(p.name for p in inspect.signature(fun).parameters.values() if p.kind in kinds)
-    except (TypeError, ValueError):
-        return ()
-
-
-def _positions(nums: Any, names: Any, parameters: Sequence[str]) -> frozenset[int]:
-    given = [nums] if isinstance(nums, int) else list(nums or ())
-    by_name = [names] if isinstance(names, str) else list(names or ())
-    wrapped = [n + len(parameters) if n < 0 else n for n in given]
-    return frozenset([*wrapped, *(parameters.index(n) for n in by_name if n in parameters)])
-
-
-def _names(names: Any, nums: Any, parameters: Sequence[str]) -> frozenset[str]:
-    by_name = [names] if isinstance(names, str) else list(names or ())
-    return frozenset(
-        [*by_name, *(parameters[i] for i in _positions(nums, None, parameters) if i < len(parameters))]
-    )

@@ -27,6 +27,9 @@ class _Subtree:
         return tuple((leaf.shape, str(leaf.dtype)) for leaf in self.leaves)
 
     def children(self) -> list[_Subtree]:
+        """The subtrees one level down; a leaf has none."""
+        if jax.tree_util.treedef_is_leaf(self.structure):
+            return []
         return _siblings(_children(self.tree), self.first)
 
 
@@ -59,8 +62,10 @@ def _match(argument: _Subtree, candidates: Sequence[_Subtree], carried: list[int
 
 
 def _succeeds(argument: _Subtree, candidate: _Subtree, donated: bool) -> bool:
-    # An undonated single array of equal type is more likely an activation than a state.
-    enough = len(argument.leaves) >= (1 if donated else 2)
+    # A single array of equal type is as likely an activation, and a scalar a loss, so an array alone must be
+    # given away to count as state, and a scalar alone never does.
+    lone = len(argument.leaves) == 1
+    enough = bool(argument.leaves) and not (lone and (not donated or argument.leaves[0].shape == ()))
     return enough and argument.structure == candidate.structure and argument.types == candidate.types
 
 

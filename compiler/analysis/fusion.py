@@ -1,18 +1,112 @@
-"""Which values are written to memory, and which live only inside a fused loop.
+"""Fused operations: what XLA runs as one loop, and which values it writes to memory.
 
-XLA merges elementwise chains into one loop, so their inner values cost neither bandwidth nor memory. A value
-is taken to be *materialised* if it leaves the graph, if something that is not fused reads or makes it, or if
-it is read far from where it was made (a residual kept for the backward pass).
+XLA merges elementwise chains into one loop, so the values inside are never written, cost no bandwidth and no
+memory, and cannot be communicated: everything in the loop has one layout. A value is taken to be
+*materialised* if it leaves the graph, if something that is not fused reads or makes it, if it is a scalar
+(cheap enough to be made wherever it is wanted), or if it is read far from where it was made (a residual kept
+for the backward pass).
 """
 
 from __future__ import annotations
 
-from ..ir import Graph, Node, Value
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from ..ir import Graph, Literal, Node, Value
 from .op_kind import fuses_operands, is_fusible
 
-# Beyond this many nodes a reader belongs to another fusion; about the length of a normalisation or activation
-# chain.
+# Beyond this many nodes a reader belongs to another loop; about the length of a normalisation or activation.
 _REACH_NODES = 48
+
+
+@dataclass(frozen=True, eq=False)
+class FusedOperation:
+    """Nodes that run as one: a single operation, or a loop of fused ones.
+
+    Attributes:
+        nodes: in program order.
+        operands: values read from outside. A loop reads each once; an operation that is not fused may want
+            one value in two layouts, so it has one entry for each operand position.
+        wires: for each node, for each of its operands, the index into ``operands``, or None for a literal or
+            a value made inside.
+        materialised: results that are written to memory.
+    """
+
+    nodes: tuple[Node, ...]
+    operands: tuple[Value, ...] = field(init=False)
+    wires: tuple[tuple[int | None, ...], ...] = field(init=False)
+    materialised: frozenset[Value]
+
+    def __post_init__(self) -> None:
+        inside = {r for node in self.nodes for r in node.results}
+        shared = is_fusible(self.nodes[0])
+        operands: list[Value] = []
+        wires = [tuple(_wire(o, inside, operands, shared) for o in node.operands) for node in self.nodes]
+        object.__setattr__(self, "operands", tuple(operands))
+        object.__setattr__(self, "wires", tuple(wires))
+
+    @property
+    def results(self) -> tuple[Value, ...]:
+        """Values made by all nodes, in order."""
+        return tuple(r for node in self.nodes for r in node.results)
+
+    @property
+    def anchor(self) -> Node:
+        """The node that names the operation: the last one."""
+        return self.nodes[-1]
+
+
+def _wire(operand: object, inside: set[Value], operands: list[Value], shared: bool) -> int | None:
+    if isinstance(operand, Literal) or operand in inside:
+        return None
+    assert isinstance(operand, Value)
+    if shared and operand in operands:
+        return operands.index(operand)
+    operands.append(operand)
+    return len(operands) - 1
+
+
+def fused_operations(graph: Graph) -> Mapping[Node, FusedOperation]:
+    """The fused operation of every node of one graph; nodes with regions stand alone."""
+    written = materialised_values(graph)
+    groups = _Groups(graph.nodes)
+    maker = {r: node for node in graph.nodes for r in node.results}
+    for node in graph.nodes:
+        for operand in node.operands:
+            if (
+                isinstance(operand, Value)
+                and operand in maker
+                and operand not in written
+                and is_fusible(node)
+            ):
+                groups.join(maker[operand], node)
+    members: dict[Node, list[Node]] = {}
+    for node in graph.nodes:
+        members.setdefault(groups.find(node), []).append(node)
+    fused = {
+        root: FusedOperation(tuple(nodes), _written_by(nodes, written)) for root, nodes in members.items()
+    }
+    return {node: fused[groups.find(node)] for node in graph.nodes}
+
+
+def _written_by(nodes: Sequence[Node], written: frozenset[Value]) -> frozenset[Value]:
+    return written.intersection(r for node in nodes for r in node.results)
+
+
+class _Groups:
+    """Union-find over nodes; the earliest node of a group stands for it."""
+
+    def __init__(self, nodes: Sequence[Node]) -> None:
+        self._parent = {node: node for node in nodes}
+
+    def find(self, node: Node) -> Node:
+        while self._parent[node] is not node:
+            self._parent[node] = node = self._parent[self._parent[node]]
+        return node
+
+    def join(self, a: Node, b: Node) -> None:
+        first, second = sorted((self.find(a), self.find(b)), key=lambda n: n.index)
+        self._parent[second] = first
 
 
 def materialised_values(graph: Graph) -> frozenset[Value]:
@@ -23,12 +117,12 @@ def materialised_values(graph: Graph) -> frozenset[Value]:
     for i, node in enumerate(graph.nodes):
         found.update(_read_from_memory(node, i, position))
         position.update(dict.fromkeys(node.results, i))
-        if not is_fusible(node):
-            found.update(node.results)
+        fused = is_fusible(node)
+        found.update(r for r in node.results if not fused or r.type.rank == 0)
     return frozenset(found)
 
 
-def _read_from_memory(node: Node, at: int, position: dict[Value, int]) -> list[Value]:
+def _read_from_memory(node: Node, at: int, position: Mapping[Value, int]) -> list[Value]:
     values = [o for o in node.operands if isinstance(o, Value) and o in position]
     if not fuses_operands(node):
         return values

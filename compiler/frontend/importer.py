@@ -95,12 +95,19 @@ class _Flattener:
     def run(self, jaxpr: Jaxpr, arguments: Sequence[_Atom], consts: Sequence[Any]) -> list[_Atom]:
         names: dict[Any, _Atom] = dict(zip(jaxpr.invars, arguments, strict=True))
         for var, array in zip(jaxpr.constvars, consts, strict=True):
-            names[var] = constant = _Var(var.aval)
-            self.constants.append((constant, array))
+            names[var] = self._constant(var, array)
         for eqn in jaxpr.eqns:
             operands = [_resolve(v, names) for v in eqn.invars]
             names.update(zip(eqn.outvars, self._equation(eqn, operands), strict=True))
         return [_resolve(v, names) for v in jaxpr.outvars]
+
+    def _constant(self, var: Any, array: Any) -> _Var:
+        """One variable for an array, however many inlined bodies close over it."""
+        for known, other in self.constants:
+            if other is array:
+                return known
+        self.constants.append((_Var(var.aval), array))
+        return self.constants[-1][0]
 
     def _equation(self, eqn: JaxprEqn, operands: list[_Atom]) -> Sequence[_Atom]:
         source = user_source(eqn.source_info) or self._site

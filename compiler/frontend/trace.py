@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,8 +11,9 @@ import jax
 
 from ..analysis.carried_state import match_carried_state
 from ..errors import TraceError
-from ..ir import Graph, Program
+from ..ir import Graph, Program, verify_program
 from .importer import import_jaxpr
+from .parameters import positional_parameters, static_positions
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ def trace_program(
     in_paths = _input_paths(fun, options, traced.args_info)
     out_leaves = jax.tree_util.tree_flatten_with_path(traced.out_info)[0]
     donated = tuple(leaf.donated for leaf in info)
-    return Program(
+    program = Program(
         name=getattr(fun, "__name__", type(fun).__name__),
         graph=_with_paths(graph, in_paths),
         in_tree=in_tree,
@@ -65,10 +65,12 @@ def trace_program(
         in_paths=in_paths,
         out_paths=tuple(_join(path) for path, _ in out_leaves),
         donated=donated,
-        carried=match_carried_state(traced.args_info[0], traced.out_info),
+        carried=match_carried_state(_in_order(traced.args_info), traced.out_info),
         num_values=num_values,
         num_nodes=num_nodes,
     )
+    verify_program(program)
+    return program
 
 
 def _trace(
@@ -88,7 +90,7 @@ def _input_paths(fun: Callable[..., Any], options: TraceOptions, args_info: Any)
     positional, keywords = args_info
     names = _positional_names(fun, options, len(positional))
     paths = []
-    for name, tree in [*zip(names, positional, strict=True), *keywords.items()]:
+    for name, tree in [*zip(names, positional, strict=True), *sorted(keywords.items())]:
         leaves = jax.tree_util.tree_flatten_with_path(tree)[0]
         paths += ["/".join(filter(None, (name, _join(path)))) for path, _ in leaves]
     return tuple(paths)
@@ -96,23 +98,16 @@ def _input_paths(fun: Callable[..., Any], options: TraceOptions, args_info: Any)
 
 def _positional_names(fun: Callable[..., Any], options: TraceOptions, count: int) -> list[str]:
     """Names of the traced positional arguments; ``argN`` where the signature does not say."""
-    try:
-        parameters = list(inspect.signature(fun).parameters.values())
-    except (TypeError, ValueError):
-        parameters = []
-    kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    named = [p.name for p in parameters if p.kind in kinds]
-    static = _static_positions(options, named)
+    named = positional_parameters(fun)
+    static = static_positions(options.static_argnums, options.static_argnames, named)
     names = [name for i, name in enumerate(named) if i not in static]
     return (names + [f"arg{i}" for i in range(len(names), count)])[:count]
 
 
-def _static_positions(options: TraceOptions, named: Sequence[str]) -> set[int]:
-    nums = options.static_argnums
-    names = options.static_argnames
-    listed = [nums] if isinstance(nums, int) else list(nums or ())
-    by_name = [names] if isinstance(names, str) else list(names or ())
-    return {n % len(named) if named else n for n in listed} | {named.index(n) for n in by_name if n in named}
+def _in_order(args_info: Any) -> list[Any]:
+    """All traced arguments, in the order their leaves are flattened."""
+    positional, keywords = args_info
+    return [*positional, *(keywords[name] for name in sorted(keywords))]
 
 
 def _join(path: Sequence[Any]) -> str:

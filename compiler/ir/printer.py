@@ -58,7 +58,7 @@ def _node_lines(graph: Graph, depth: int, sources: bool) -> Iterator[str]:
 def _node_head(node: Node) -> str:
     results = _typed(node.results)
     operands = ", ".join(map(str, node.operands))
-    params = format_params(node.params)
+    params = format_params(node.params, programs=not node.regions)
     return f"{results + ' = ' if results else ''}{node.op}({operands}){' ' + params if params else ''}"
 
 
@@ -66,21 +66,32 @@ def _typed(values: tuple[Value, ...]) -> str:
     return ", ".join(f"{v}:{v.type}" for v in values)
 
 
-def format_params(params: Mapping[str, Any]) -> str:
-    """Returns a primitive's parameters as ``{name=value ...}``, without nested programs and empty values."""
-    shown = [f"{k}={_format_param(v)}" for k, v in sorted(params.items()) if not _hidden(v)]
+def format_params(params: Mapping[str, Any], *, programs: bool = True) -> str:
+    """Returns a primitive's parameters as ``{name=value ...}``, empty ones left out.
+
+    Args:
+        params: the parameters.
+        programs: whether nested programs are printed; those that are regions are printed as such instead.
+    """
+    shown = [f"{k}={_format_param(v)}" for k, v in sorted(params.items()) if _shown(v, programs)]
     return "{" + " ".join(shown) + "}" if shown else ""
 
 
-def _hidden(param: Any) -> bool:
-    # Nested programs are printed as regions; None and () carry no information.
+def _shown(param: Any, programs: bool) -> bool:
     if param is None or param == ():
-        return True
+        return False
     items = param if isinstance(param, tuple) else (param,)
-    return any(hasattr(item, "eqns") or hasattr(item, "jaxpr") for item in items)
+    return programs or not any(hasattr(item, "eqns") or hasattr(item, "jaxpr") for item in items)
 
 
 def _format_param(param: Any) -> str:
+    if hasattr(param, "eqns") or hasattr(param, "jaxpr"):
+        return _ADDRESS.sub("<...", " ".join(str(param).split()))
     if callable(param) and hasattr(param, "__name__"):
         return param.__name__
+    if isinstance(param, (set, frozenset)):
+        # The order of a set follows the hash seed.
+        return "{" + ", ".join(sorted(map(_format_param, param))) + "}"
+    if type(param) in (tuple, list):
+        return "(" + ", ".join(map(_format_param, param)) + ")"
     return _ADDRESS.sub("<...", repr(param))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from .graph import Graph, Node, Operand, Program, Value
 from .printer import format_graph
 
@@ -56,26 +58,58 @@ def _verify_graph(graph: Graph, seen: set[int]) -> None:
 
 
 def _verify_arity(node: Node) -> None:
-    if node.op == "scan":
-        (body,) = node.regions
-        _expect(
-            len(body.inputs) == len(node.operands),
-            f"'scan' at {node.source}: operands and body inputs differ",
-        )
-        _expect(
-            len(body.outputs) == len(node.results),
-            f"'scan' at {node.source}: results and body outputs differ",
-        )
-    if node.op == "cond":
-        for branch in node.regions:
-            _expect(
-                len(branch.inputs) == len(node.operands) - 1, f"'cond' at {node.source}: branch inputs differ"
-            )
-            types = [o.type.shape for o in branch.outputs]
-            _expect(
-                types == [r.type.shape for r in node.results],
-                f"'cond' at {node.source}: branch outputs differ",
-            )
+    check = _REGION_CHECKS.get(node.op)
+    if check and node.regions:
+        check(node)
+
+
+def _verify_scan(node: Node) -> None:
+    (body,) = node.regions
+    first, count = node.params["num_consts"], node.params["num_carry"]
+    _same_length(node, "body inputs", body.inputs, node.operands)
+    _same_length(node, "body outputs", body.outputs, node.results)
+    _same_types(node, "carries", body.inputs[first : first + count], body.outputs[:count])
+
+
+def _verify_while(node: Node) -> None:
+    condition, body = node.regions
+    n_condition, n_body = node.params["cond_nconsts"], node.params["body_nconsts"]
+    carries = body.inputs[n_body:]
+    _same_types(node, "results", carries, node.results)
+    _same_types(node, "carries", carries, body.outputs)
+    _same_types(node, "carries of the condition", carries, condition.inputs[n_condition:])
+
+
+def _verify_cond(node: Node) -> None:
+    for branch in node.regions:
+        _same_types(node, "branch inputs", branch.inputs, node.operands[1:])
+        _same_types(node, "branch outputs", branch.outputs, node.results)
+
+
+def _verify_remat(node: Node) -> None:
+    (body,) = node.regions
+    _same_types(node, "body inputs", body.inputs, node.operands)
+    _same_types(node, "body outputs", body.outputs, node.results)
+
+
+_REGION_CHECKS = {
+    "scan": _verify_scan,
+    "while": _verify_while,
+    "cond": _verify_cond,
+    "remat2": _verify_remat,
+    "checkpoint": _verify_remat,
+}
+
+
+def _same_length(node: Node, what: str, found: Sequence[Operand], expected: Sequence[Operand]) -> None:
+    message = f"'{node.op}' at {node.source} has {len(found)} {what}, expected {len(expected)}"
+    _expect(len(found) == len(expected), message)
+
+
+def _same_types(node: Node, what: str, found: Sequence[Operand], expected: Sequence[Operand]) -> None:
+    _same_length(node, what, found, expected)
+    for a, b in zip(found, expected, strict=True):
+        _expect(a.type == b.type, f"'{node.op}' at {node.source}: {what} {a} is {a.type}, expected {b.type}")
 
 
 def _define(value: Value, scope: set[Value], seen: set[int], by: str) -> None:

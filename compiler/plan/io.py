@@ -28,10 +28,10 @@ def save_plan(plan: Plan, path: str | os.PathLike[str]) -> None:
     header = _Header(FORMAT, VERSION, hashlib.sha256(body).hexdigest(), msgspec.Raw(body))
     target = Path(path)
     # A reader never sees half a file: write beside it, then rename.
-    with tempfile.NamedTemporaryFile(dir=target.parent, prefix=f".{target.name}.", delete=False) as file:
-        file.write(msgspec.json.encode(header) + b"\n")
-    Path(file.name).chmod(0o644)
-    Path(file.name).replace(target)
+    with tempfile.TemporaryDirectory(dir=target.parent, prefix=f".{target.name}.") as folder:
+        written = Path(folder) / target.name
+        written.write_bytes(msgspec.json.encode(header) + b"\n")
+        written.replace(target)
 
 
 def load_plan(path: str | os.PathLike[str]) -> Plan:

@@ -13,10 +13,9 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from ...cost_models.mesh import LogicalMesh
-from ..analysis.fusion import materialised_values
+from ..analysis.fusion import FusedOperation, fused_operations
 from ..ir import Graph, Node, Operand, Program, Value
 from ..rules import RuleBook
-from .costs import Traffic
 from .edges import EdgeTable, Layouts
 from .layout import Layout
 from .lifetimes import Lifetimes
@@ -61,6 +60,7 @@ class ModelBuilder:
         self._problem_edges: list[Edge] = []
         self._reads: list[Read] = []
         self._definitions: dict[Value, Definition] = {}
+        self._operations: dict[FusedOperation, int] = {}
 
     def build(self, budget_bytes: float | None) -> Model:
         """Builds the model.
@@ -86,12 +86,12 @@ class ModelBuilder:
             graph: the graph.
             weight: how often it runs per step.
         """
-        materialised = materialised_values(graph)
+        fused = fused_operations(graph)
         for node in graph.nodes:
             if node.regions and node.op in REGION_MODELS:
                 REGION_MODELS[node.op](self, node, weight)
             else:
-                self._operation(node, weight, materialised)
+                self._node(node, fused[node], weight)
 
     def constants(self, graph: Graph, weight: float) -> None:
         """Adds a graph's closed-over constants as values of free layout."""
@@ -115,17 +115,17 @@ class ModelBuilder:
 
     def read(
         self,
-        site: Site,
+        sites: tuple[Site, ...],
         reader: int,
         targets: Layouts,
         operand: Operand,
         weight: float,
         node: Node | None,
     ) -> None:
-        """Adds a read of a value at one place.
+        """Adds a read of a value.
 
         Args:
-            site: the place.
+            sites: the places where it is read.
             reader: the variable that decides the layout wanted.
             targets: the layout wanted under each of its strategies, interned.
             operand: what is read; a literal costs nothing.
@@ -145,7 +145,7 @@ class ModelBuilder:
             self._problem_edges.append(Edge(source.variable, reader, cost))
             self.lifetimes.copy(edge, self._edges.copies(operand.type, source.layouts, targets))
         what = operand.path or str(operand)
-        self._reads.append(Read(site, source, reader, targets, operand.type, weight, what, node, edge))
+        self._reads.append(Read(sites, source, reader, targets, operand.type, weight, what, node, edge))
 
     def _input(self, position: int, value: Value) -> int:
         pinned = self._pins.get(position)
@@ -168,23 +168,42 @@ class ModelBuilder:
         else:
             reader = inputs[carried]
         targets = self._variable_menus[reader].results[0]
-        self.read(Site(-1, 0, position), reader, targets, operand, 1.0, None)
+        self.read((Site(-1, 0, position),), reader, targets, operand, 1.0, None)
         self.lifetimes.keep_to_end(source.variable, source.port)
 
-    def _operation(self, node: Node, weight: float, materialised: frozenset[Value]) -> None:
-        moves = Traffic(
-            tuple(isinstance(o, Value) and o in materialised for o in node.operands),
-            tuple(r in materialised for r in node.results),
-        )
-        menu, costs = self.menus.operation(node, moves)
-        name = f"{node.op} at {node.source}"
-        self.lifetimes.tick(name)
-        variable = self._add(Variable(name, menu.strategies, weight, node), menu, costs * weight)
-        for position, operand in enumerate(node.operands):
-            site = Site(node.index, -1, position)
-            self.read(site, variable, menu.operands[position], operand, weight, node)
-        for port, result in enumerate(node.results):
-            self._define(result, variable, port, menu, alive=moves.results[port])
+    def _node(self, node: Node, operation: FusedOperation, weight: float) -> None:
+        """A fused operation gets its variable at its first node; each node adds what it reads and makes."""
+        self.lifetimes.tick(f"{node.op} at {node.source}")
+        if node is operation.nodes[0]:
+            menu, costs = self.menus.operation(operation)
+            name = f"{operation.anchor.op} at {operation.anchor.source}"
+            variable = Variable(name, menu.strategies, weight, operation.anchor)
+            self._operations[operation] = self._add(variable, menu, costs * weight)
+        variable = self._operations[operation]
+        menu = self._variable_menus[variable]
+        place = operation.nodes.index(node) if len(operation.nodes) > 1 else 0
+        self._read_operands(operation, place, variable, menu, weight)
+        first = sum(len(n.results) for n in operation.nodes[:place])
+        for port, result in enumerate(node.results, first):
+            self._define(result, variable, port, menu, alive=result in operation.materialised)
+
+    def _read_operands(
+        self, operation: FusedOperation, place: int, variable: int, menu: Menu, weight: float
+    ) -> None:
+        """Each outside value is read once, at the first node that wants it, for all nodes that do."""
+        earlier = {wire for wires in operation.wires[:place] for wire in wires}
+        for wire in dict.fromkeys(w for w in operation.wires[place] if w is not None):
+            value = operation.operands[wire]
+            if wire in earlier:
+                self._touch(value)
+            else:
+                sites = _sites(operation, wire)
+                self.read(sites, variable, menu.operands[wire], value, weight, operation.anchor)
+
+    def _touch(self, value: Value) -> None:
+        definition = self.definition(value)
+        if definition is not None:
+            self.lifetimes.touch(definition)
 
     def _add(self, variable: Variable, menu: Menu, costs: np.ndarray | None = None) -> int:
         self._variables.append(variable)
@@ -216,3 +235,13 @@ class ModelBuilder:
             tuple(inputs),
             self.lifetimes.names,
         )
+
+
+def _sites(operation: FusedOperation, wire: int) -> tuple[Site, ...]:
+    """Every operand position at which a fused operation reads one outside value."""
+    return tuple(
+        Site(node.index, -1, position)
+        for node, wires in zip(operation.nodes, operation.wires, strict=True)
+        for position, found in enumerate(wires)
+        if found == wire
+    )

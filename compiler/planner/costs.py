@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,53 +11,49 @@ from ...cost_models.collectives import collective_time_s
 from ...cost_models.compute import OpCost, compute_time_s
 from ...cost_models.mesh import LogicalMesh
 from ..analysis.flops import node_flops
+from ..analysis.fusion import FusedOperation
 from ..analysis.op_kind import is_fusible, op_kind
-from ..ir import Literal, Node
 from .strategies import Strategy
 
 
-@dataclass(frozen=True)
-class Traffic:
-    """Which of a node's operands and results go through memory rather than stay in a fused loop."""
-
-    operands: tuple[bool, ...]
-    results: tuple[bool, ...]
-
-
 def strategy_costs(
-    node: Node, strategies: Sequence[Strategy], traffic: Traffic, mesh: LogicalMesh
+    operation: FusedOperation, strategies: Sequence[Strategy], mesh: LogicalMesh
 ) -> NDArray[np.float64]:
     """Seconds of each strategy on one device, shape ``[len(strategies)]``.
 
+    The operation reads its operands and writes its materialised results once and starts one kernel; one that
+    writes nothing is part of whatever reads it and starts none.
+
     Args:
-        node: the operation.
+        operation: the operation.
         strategies: its strategies.
-        traffic: what goes through memory; a fused operation pays only for that and starts no kernel of its
-            own.
         mesh: the mesh.
     """
-    flops = node_flops(node)
-    kind = op_kind(node)
-    dtype = _compute_dtype(node)
-    fused = is_fusible(node) and not any(traffic.results)
+    flops = [node_flops(node) for node in operation.nodes]
+    kind = op_kind(operation.anchor)
+    dtype = _compute_dtype(operation)
+    fused = is_fusible(operation.anchor) and not operation.materialised
 
     def seconds(strategy: Strategy) -> float:
-        moved = _local_bytes(node, strategy, traffic, mesh)
-        work = compute_time_s(
-            OpCost(flops / strategy.num_shards, moved, dtype, kind), mesh.cluster.hardware, fused=fused
-        )
-        return work + sum(collective_time_s(s.kind, s.full_bytes, s.axes, mesh) for s in strategy.steps)
+        work = sum(f / n for f, n in zip(flops, strategy.shards, strict=True))
+        cost = OpCost(work, _local_bytes(operation, strategy, mesh), dtype, kind)
+        communication = sum(collective_time_s(s.kind, s.full_bytes, s.axes, mesh) for s in strategy.steps)
+        return compute_time_s(cost, mesh.cluster.hardware, fused=fused) + communication
 
     return np.array([seconds(s) for s in strategies])
 
 
-def _local_bytes(node: Node, strategy: Strategy, traffic: Traffic, mesh: LogicalMesh) -> float:
-    read = zip(node.operands, strategy.operands, traffic.operands, strict=True)
-    written = zip(node.results, strategy.results, traffic.results, strict=True)
-    return sum(layout.local_bytes(v.type, mesh.shape) for v, layout, moves in (*read, *written) if moves)
+def _local_bytes(operation: FusedOperation, strategy: Strategy, mesh: LogicalMesh) -> float:
+    read = zip(operation.operands, strategy.operands, strict=True)
+    written = [
+        (value, layout)
+        for value, layout in zip(operation.results, strategy.results, strict=True)
+        if value in operation.materialised
+    ]
+    return sum(layout.local_bytes(value.type, mesh.shape) for value, layout in (*read, *written))
 
 
-def _compute_dtype(node: Node) -> str:
+def _compute_dtype(operation: FusedOperation) -> str:
     # A matmul's speed follows what it reads, not what it accumulates in.
-    typed = [o for o in node.operands if not isinstance(o, Literal)] or [*node.results]
-    return typed[0].type.dtype if typed else "float32"
+    values = [*operation.operands, *operation.results]
+    return values[0].type.dtype if values else "float32"

@@ -76,9 +76,10 @@ def extract_plan(
     for value, definition in model.definitions.items():
         values[value.index] = table.add(definition.layouts[choice[definition.variable]])
     reshards = tuple(
-        Reshard(*read.site, table.add(read.targets[choice[read.reader]]))
+        Reshard(*site, table.add(read.targets[choice[read.reader]]))
         for read in model.reads
         if _differs(read, choice)
+        for site in read.sites
     )
     collectives = _collectives(model, choice, mesh)
     communication_s = sum(c.seconds for c in collectives)
@@ -153,7 +154,10 @@ def _arguments(
 
 def _results(program: Program, model: Model, choice: np.ndarray, mesh: LogicalMesh) -> tuple[ArraySpec, ...]:
     layouts = {
-        read.site.position: read.targets[choice[read.reader]] for read in model.reads if read.site.node == -1
+        site.position: read.targets[choice[read.reader]]
+        for read in model.reads
+        for site in read.sites
+        if site.node == -1
     }
     found = []
     for i, (operand, path) in enumerate(zip(program.graph.outputs, program.out_paths, strict=True)):

@@ -13,13 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...cost_models.mesh import LogicalMesh
-from ..ir import Node, TensorType
+from ..analysis.fusion import FusedOperation
+from ..ir import TensorType
 from ..rules import RuleBook
-from ..rules.registry import rule_key
-from .costs import Traffic, strategy_costs
+from ..rules.fused import fused_key, fused_rule
+from .costs import strategy_costs
 from .edges import EdgeTable, Layouts
 from .layout import Layout, enumerate_layouts
-from .strategies import Strategy, node_strategies
+from .strategies import Strategy, operation_strategies
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,16 +57,18 @@ class MenuBook:
         self._menus: dict[Hashable, Menu] = {}
         self._costs: dict[Hashable, NDArray[np.float64]] = {}
 
-    def operation(self, node: Node, moves: Traffic) -> tuple[Menu, NDArray[np.float64]]:
-        """The menu of an operation, and the seconds of each strategy with the given memory traffic."""
-        key = rule_key(node)
+    def operation(self, operation: FusedOperation) -> tuple[Menu, NDArray[np.float64]]:
+        """The menu of an operation, and the seconds of each strategy."""
+        key = fused_key(operation)
         menu = self._menus.get(key)
         if menu is None:
-            strategies = node_strategies(node, self._rules.rule(node), self._mesh.shape)
-            menu = self._menus[key] = self._menu(strategies, [r.type for r in node.results])
-        costs = self._costs.get((key, moves))
+            rule = fused_rule(operation, self._rules.rule)
+            strategies = operation_strategies(operation, rule, self._mesh.shape)
+            menu = self._menus[key] = self._menu(strategies, [r.type for r in operation.results])
+        priced = (key, tuple(r in operation.materialised for r in operation.results))
+        costs = self._costs.get(priced)
         if costs is None:
-            costs = self._costs[key, moves] = strategy_costs(node, menu.strategies, moves, self._mesh)
+            costs = self._costs[priced] = strategy_costs(operation, menu.strategies, self._mesh)
         return menu, costs
 
     def plain(self, type_: TensorType, leading: bool = False) -> Menu:

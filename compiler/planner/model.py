@@ -33,7 +33,7 @@ class Variable:
         name: for messages: a path, or operation and source line.
         strategies: what can be chosen; for a mere layout (an input, a loop carry) each has one result.
         weight: how often it runs per step (trip counts).
-        node: the operation decided, if it is one.
+        node: the operation decided, if it is one; the last node of a fused one.
         value: the value whose layout is decided, if it is no operation.
     """
 
@@ -55,10 +55,10 @@ class Definition:
 
 @dataclass(frozen=True, eq=False)
 class Read:
-    """One read of a value at one place, with the layout wanted under each strategy of the reader.
+    """One read of a value by one variable, with the layout wanted under each strategy of the reader.
 
     Attributes:
-        site: where it is read.
+        sites: where it is read; a fused operation may read a value at several of its nodes.
         source: the value's definition.
         reader: the reading variable.
         targets: layout wanted under each of the reader's strategies.
@@ -69,7 +69,7 @@ class Read:
         edge: index of the problem's edge, or None where both ends are one variable.
     """
 
-    site: Site
+    sites: tuple[Site, ...]
     source: Definition
     reader: int
     targets: tuple[Layout, ...]

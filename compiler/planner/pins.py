@@ -20,7 +20,8 @@ from .layout import Layout
 
 def pinned_axes(pins: Mapping[str, Any]) -> frozenset[str]:
     """All mesh axes that pins name."""
-    return frozenset(axis for spec in pins.values() for dim in _dims(spec) for axis in dim)
+    specs = [spec for spec in pins.values() if not isinstance(spec, str)]
+    return frozenset(axis for spec in specs for dim in _dims(spec) for axis in dim)
 
 
 def resolve_pins(program: Program, mesh: LogicalMesh, pins: Mapping[str, Any]) -> dict[int, Layout]:
@@ -70,6 +71,8 @@ def _unmatched(pattern: str, paths: Sequence[str]) -> str:
 
 
 def _fault(pattern: str, spec: Any, value: Value, mesh: LogicalMesh) -> str | None:
+    if isinstance(spec, str):
+        return f"pin {pattern!r} is the text {spec!r}; give a PartitionSpec: P({spec!r})"
     names = [axis for dim in _dims(spec) for axis in dim]
     unknown = [axis for axis in names if axis not in mesh.axis_names]
     if unknown:

@@ -94,7 +94,7 @@ def _enter(
     menu = builder.menus.plain(value.type)
     inside = builder.add_value(f"{node.op} input at {node.source}", value, trips, menu)
     targets = builder.menus.plain(operand.type, leading=True).results[0] if stacked else inside.layouts
-    builder.read(Site(node.index, -1, position), inside.variable, targets, operand, weight, node)
+    builder.read((Site(node.index, -1, position),), inside.variable, targets, operand, weight, node)
 
 
 def _stack(builder: ModelBuilder, node: Node, value: Value, trips: float) -> Definition:
@@ -121,7 +121,8 @@ def _leave(
     for position, (target, output) in enumerate(zip(into, outputs, strict=True), first):
         # A slice has the layouts of its stack, in the same order, without the loop's dim.
         layouts = builder.menus.plain(output.type).results[0] if stacked else target.layouts
-        builder.read(Site(node.index, region, position), target.variable, layouts, output, weight, node)
+        site = Site(node.index, region, position)
+        builder.read((site,), target.variable, layouts, output, weight, node)
 
 
 def _alias_all(builder: ModelBuilder, values: Sequence[Value], operands: Sequence[Operand]) -> None:

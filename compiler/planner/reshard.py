@@ -67,7 +67,8 @@ def reshard_steps(
     if moved:
         steps.append(Step(Collective.ALL_TO_ALL, tuple(sorted(moved)), local * _size(moved, mesh_shape)))
     if _reorders(source, target):
-        steps.append(Step(Collective.PERMUTE, tuple(sorted(set(at) & set(to))), local))
+        axes = tuple(sorted({*at, *to}))
+        steps.append(Step(Collective.PERMUTE, axes, local * _size(axes, mesh_shape)))
     if gathered:
         steps.append(
             Step(Collective.ALL_GATHER, tuple(sorted(gathered)), local * _size(gathered, mesh_shape))
@@ -107,9 +108,14 @@ def _size(axes: Sequence[int], mesh_shape: Sequence[int]) -> int:
 
 
 def _reorders(source: Layout, target: Layout) -> bool:
-    """Whether an axis that splits the same dim before and after stands behind other axes than before."""
+    """Whether slicing and gathering alone would leave parts on other devices than the target wants.
+
+    New axes split what a device holds, so they come in as minor ones; gathering leaves a contiguous whole
+    only of minor ones.
+    """
     for before, after in zip(source.dims, target.dims, strict=True):
-        kept = [a for a in before if a in after]
-        if kept and (before[: len(kept)] != tuple(kept) or after[: len(kept)] != tuple(kept)):
+        split = (*before, *(a for a in after if a not in before))
+        kept = tuple(a for a in split if a in after)
+        if kept and (split[: len(kept)] != kept or after != kept):
             return True
     return False

@@ -14,10 +14,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from ...cost_models.collectives import Collective
-from ..ir import Literal, Node
+from ..analysis.fusion import FusedOperation
+from ..ir import Node
 from ..rules import FactorRule
 from ..rules.factor import TensorFactors
-from ..rules.linearity import SUM_REDUCTIONS, LinearGroup, linear_groups
+from ..rules.fused import fused_linear_groups, pending_results
+from ..rules.linearity import SUM_REDUCTIONS, LinearGroup
 from .layout import Axes, Layout
 from .reshard import Step
 
@@ -29,13 +31,13 @@ class Strategy:
     Attributes:
         operands: layout required of each operand.
         results: layout of each result.
-        num_shards: into how many equal parts the work is cut.
+        shards: for each node of the operation, into how many equal parts its work is cut.
         steps: collectives inside the operation.
     """
 
     operands: tuple[Layout, ...]
     results: tuple[Layout, ...]
-    num_shards: int = 1
+    shards: tuple[int, ...] = ()
     steps: tuple[Step, ...] = ()
 
 
@@ -47,18 +49,19 @@ class _Assignment:
     partial: tuple[tuple[LinearGroup, int], ...] = ()
 
 
-def node_strategies(node: Node, rule: FactorRule, mesh_shape: Sequence[int]) -> tuple[Strategy, ...]:
-    """All strategies of an operation without regions, the replicated one first.
+def operation_strategies(
+    operation: FusedOperation, rule: FactorRule, mesh_shape: Sequence[int]
+) -> tuple[Strategy, ...]:
+    """All strategies of an operation, the replicated one first.
 
     Args:
-        node: the operation.
+        operation: the operation.
         rule: its factor rule.
         mesh_shape: sizes of the mesh axes.
     """
-    groups = linear_groups(node)
-    made = (_strategy(node, rule, a, mesh_shape) for a in _assignments(rule, groups, mesh_shape))
-    unique = dict.fromkeys(s for s in made if s is not None)
-    return tuple(unique)
+    groups = fused_linear_groups(operation)
+    assignments = _assignments(rule, groups, mesh_shape)
+    return tuple(dict.fromkeys(_strategy(operation, rule, a, mesh_shape) for a in assignments))
 
 
 def _assignments(
@@ -97,29 +100,32 @@ def _contiguous(rule: FactorRule, dim: Sequence[int], splits: Mapping[int, int])
 
 
 def _strategy(
-    node: Node, rule: FactorRule, chosen: _Assignment, mesh_shape: Sequence[int]
-) -> Strategy | None:
-    # A mesh axis on a reduced factor leaves a pending sum, or is combined inside where the reduction is no
-    # sum.
-    summed = tuple(sorted(a for f, axes in chosen.factors.items() if f in rule.reduced for a in axes))
-    adds = node.op in SUM_REDUCTIONS
-    passed = [axis for _, axis in chosen.partial]
-    pending = tuple(sorted([*passed, *(summed if adds else ())]))
-    if passed and not _linear_ok(node, chosen):
-        return None
+    operation: FusedOperation, rule: FactorRule, chosen: _Assignment, mesh_shape: Sequence[int]
+) -> Strategy:
     operands = tuple(
         Layout(_dims(tensor, chosen.factors), _pending_of(i, chosen.partial))
         for i, tensor in enumerate(rule.operands)
     )
-    results = tuple(Layout(_dims(tensor, chosen.factors), pending) for tensor in rule.results)
-    steps = () if adds or not summed else _combine(node, results, summed, mesh_shape)
-    shards = _size([a for axes in chosen.factors.values() for a in axes], mesh_shape)
-    return Strategy(operands, results, shards, steps)
+    # A mesh axis on a reduced factor leaves a pending sum, or is combined inside where it is no sum.
+    reduced = tuple(sorted(a for f, axes in chosen.factors.items() if f in rule.reduced for a in axes))
+    adds = operation.anchor.op in SUM_REDUCTIONS
+    pending = _pending_results(operation, chosen.partial, reduced if adds else ())
+    results = tuple(
+        Layout(_dims(tensor, chosen.factors), axes)
+        for tensor, axes in zip(rule.results, pending, strict=True)
+    )
+    steps = () if adds or not reduced else _combine(operation.anchor, results, reduced, mesh_shape)
+    return Strategy(operands, results, _shards(operation, chosen.factors, results, mesh_shape), steps)
 
 
-def _linear_ok(node: Node, chosen: _Assignment) -> bool:
-    """A literal or a pending sum of another group would spoil the sum; each axis serves one group only."""
-    return all(not isinstance(node.operands[i], Literal) for group, _ in chosen.partial for i in group)
+def _pending_results(
+    operation: FusedOperation, partial: Sequence[tuple[LinearGroup, int]], reduced: Axes
+) -> list[Axes]:
+    axes: list[list[int]] = [list(reduced) for _ in operation.results]
+    for group, axis in partial:
+        for held, flag in zip(axes, pending_results(operation, group) or (), strict=True):
+            held += [axis] if flag else []
+    return [tuple(sorted(held)) for held in axes]
 
 
 def _pending_of(operand: int, partial: Sequence[tuple[LinearGroup, int]]) -> Axes:
@@ -133,6 +139,19 @@ def _combine(
     return tuple(
         Step(Collective.ALL_REDUCE, axes, layout.local_bytes(v.type, mesh_shape)) for layout, v in pairs
     )
+
+
+def _shards(
+    operation: FusedOperation,
+    factors: Mapping[int, Axes],
+    results: Sequence[Layout],
+    mesh_shape: Sequence[int],
+) -> tuple[int, ...]:
+    """A single operation's work is cut along all its factors, a fused node's along those of its result."""
+    if len(operation.nodes) == 1:
+        return (_size([a for axes in factors.values() for a in axes], mesh_shape),)
+    layouts = iter(results)
+    return tuple([next(layouts) for _ in node.results][0].num_shards(mesh_shape) for node in operation.nodes)
 
 
 def _dims(tensor: TensorFactors, factors: Mapping[int, Axes]) -> tuple[Axes, ...]:

@@ -71,6 +71,12 @@ def identify(left: Sequence[Factor], right: Sequence[Factor]) -> None:
     fix([*a, *b])
 
 
+def identify_tensors(left: Tensor, right: Tensor) -> None:
+    """Makes two views of one tensor agree, dim by dim."""
+    for a, b in zip(left, right, strict=True):
+        identify(a, b)
+
+
 def fix(factors: Iterable[Factor]) -> None:
     """Forbids splitting factors."""
     for factor in factors:

@@ -21,7 +21,6 @@ SUM_REDUCTIONS = frozenset(
         "reduce_sum",
         "gather",
         "scatter-add",
-        "scatter_add",
         "reduce_window_sum",
     }
 )
@@ -62,6 +61,9 @@ def _all_together(node: Node) -> tuple[LinearGroup, ...]:
 
 def _scaled(node: Node) -> tuple[LinearGroup, ...]:
     """``mul`` and ``div`` by a number written in the program."""
+    # Integer division would truncate each addend.
+    if node.op == "div" and "float" not in node.results[0].type.dtype:
+        return ()
     if isinstance(node.operands[1], Literal):
         return _first(node)
     return ((1,),) if node.op == "mul" and isinstance(node.operands[0], Literal) else ()

@@ -29,6 +29,15 @@ def _top_k(node: Node) -> FactorRule:
     return FactorRule(sizes, ((*passed, (last,)),), (result, result), fixed=frozenset({last, last + 1}))
 
 
+def _identity(node: Node) -> FactorRule:
+    """Each result is the operand at its position, untouched."""
+    tensors, sizes = [], []
+    for operand in node.operands:
+        tensors.append(tuple((len(sizes) + d,) for d in range(operand.type.rank)))
+        sizes += operand.type.shape
+    return FactorRule(tuple(sizes), tuple(tensors), tuple(tensors))
+
+
 def _generator(node: Node) -> FactorRule:
     """The rule of an operation that makes its result from nothing but its position."""
     shape = node.results[0].type.shape
@@ -37,6 +46,7 @@ def _generator(node: Node) -> FactorRule:
 
 
 MANUAL_RULES: dict[str, ManualRule] = {
+    "optimization_barrier": _identity,
     "random_bits": _random_bits,
     "top_k": _top_k,
 }

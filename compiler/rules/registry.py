@@ -61,7 +61,8 @@ def _fetch(nodes: Sequence[Node]) -> list[FactorRule]:
     if not nodes:
         return []
     try:
-        return shardy_rules([_function(node) for node in nodes])
+        rules = shardy_rules([_function(node) for node in nodes])
+        return [_logical(rule, node) for rule, node in zip(rules, nodes, strict=True)]
     except Exception as error:
         if len(nodes) > 1:
             half = len(nodes) // 2
@@ -75,6 +76,20 @@ def _fallback(node: Node, error: Exception) -> FactorRule:
     return replicated_rule(
         [len(o.type.shape) for o in node.operands], [len(r.type.shape) for r in node.results]
     )
+
+
+def _logical(rule: FactorRule, node: Node) -> FactorRule:
+    """Random keys are lowered with a trailing dim that the IR does not show; its factors are fixed."""
+    operands = tuple(t[: o.type.rank] for t, o in zip(rule.operands, node.operands, strict=True))
+    results = tuple(t[: r.type.rank] for t, r in zip(rule.results, node.results, strict=True))
+    kept = (*operands, *results)
+    hidden = {
+        f
+        for whole, cut in zip((*rule.operands, *rule.results), kept, strict=True)
+        for dim in whole[len(cut) :]
+        for f in dim
+    }
+    return FactorRule(rule.sizes, operands, results, rule.reduced - hidden, rule.fixed | hidden)
 
 
 def _function(node: Node) -> tuple[Any, list[Any]]:

@@ -9,18 +9,19 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any
 
 from ..jax_compat import annotate_sharding_rules
 from .factor import FactorRule
-from .factor_algebra import Factor, Tensor, close, fix, free_tensor, identify
+from .factor_algebra import Factor, Tensor, close, fix, free_tensor, identify, identify_tensors
 
 _RULE = re.compile(r"#sdy\.op_sharding_rule<\((?P<operands>.*?)\)->\((?P<results>.*?)\)(?P<rest>.*)>$")
 _TENSOR = re.compile(r"\[([^\]]*)\]")
 _SIZES = re.compile(r"\{([^}]*)\}")
 _LIST = re.compile(r"(reduction|need_replication|permutation|blocked_propagation)=\{([^}]*)\}")
 _NAME = re.compile(r"_?[a-z](?:_\d+)?")
+
+_BROADCASTS = {"stablehlo.broadcast_in_dim", "stablehlo.broadcast", "stablehlo.dynamic_broadcast_in_dim"}
 
 _CHLO_WITH_STRUCTURE = {"chlo.top_k", "chlo.ragged_dot", "chlo.scan"}
 
@@ -46,10 +47,10 @@ def shardy_rules(functions: Sequence[tuple[Callable[..., Any], Sequence[Any]]]) 
         if op.operation.name == "func.call"
     ]
     rules = []
-    for call, (_, avals) in zip(calls, functions, strict=True):
+    for call in calls:
         operands = [free_tensor(_shape(v.type)) for v in call.operands]
         results = _Composer(table).call(table[_callee(call)], operands)
-        rules.append(_drop_physical_dims(close(operands, results), avals))
+        rules.append(close(operands, results))
     return rules
 
 
@@ -80,9 +81,11 @@ class _Composer:
         results = [free_tensor(_shape(r.type)) for r in operation.results]
         if "sdy.sharding_rule" in operation.attributes:
             _apply(str(operation.attributes["sdy.sharding_rule"]), [*operands, *results])
+            if operation.name not in _BROADCASTS:
+                _fix_unread(operands, results)
         elif _is_elementwise_chlo(operation):
             for tensor in [*operands, *results][1:]:
-                _identify_all(operands[0], tensor)
+                identify_tensors(operands[0], tensor)
         elif operation.name not in _GENERATORS:
             fix(f for tensor in (*operands, *results) for dim in tensor for f in dim)
         return results
@@ -96,9 +99,10 @@ def _is_elementwise_chlo(operation: Any) -> bool:
     return len(operation.operands) > 0 and len(shapes) == 1
 
 
-def _identify_all(left: Tensor, right: Tensor) -> None:
-    for a, b in zip(left, right, strict=True):
-        identify(a, b)
+def _fix_unread(operands: Sequence[Tensor], results: Sequence[Tensor]) -> None:
+    """A result dim that no operand has (a solver's vectors) is made as a whole."""
+    read = {leaf for tensor in operands for dim in tensor for f in dim for leaf in f.leaves()}
+    fix(leaf for tensor in results for dim in tensor for f in dim for leaf in f.leaves() if leaf not in read)
 
 
 def _apply(text: str, tensors: Sequence[Tensor]) -> None:
@@ -142,9 +146,3 @@ def _tensors(text: str) -> list[list[list[str]]]:
 
 def _shape(mlir_type: Any) -> tuple[int, ...]:
     return tuple(mlir_type.shape) if hasattr(mlir_type, "shape") else ()
-
-
-def _drop_physical_dims(rule: FactorRule, avals: Sequence[Any]) -> FactorRule:
-    """Random keys are lowered with a trailing dim that the IR does not show."""
-    operands = tuple(t[: len(a.shape)] for t, a in zip(rule.operands, avals, strict=True))
-    return replace(rule, operands=operands)

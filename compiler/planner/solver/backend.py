@@ -1,7 +1,8 @@
 """One door to the linear and integer solver: arrays in, checked result out.
 
-OR-tools MathOpt with HiGHS, one thread, fixed seed. The model goes over as a protocol buffer filled from arrays, so
-building costs milliseconds per hundred thousand entries. The status is read here and nowhere else.
+OR-tools MathOpt with HiGHS, one thread, fixed seed. The model goes over as a protocol buffer filled from
+arrays, so building costs milliseconds per hundred thousand entries. The status is read here and nowhere
+else.
 """
 
 from __future__ import annotations
@@ -96,8 +97,8 @@ def run(model: LinearModel, limits: Limits, start: Array | None = None) -> Linea
         start: A first solution, shape [columns], or None.
 
     Raises:
-        SolverError: Where the solver fails or answers with a status that does not fit a bounded minimisation; the
-            message names a file holding the model.
+        SolverError: Where the solver fails or answers with a status that does not fit a bounded
+            minimisation; the message names a file holding the model.
     """
     proto = _proto(model)
     parameters = mathopt.SolveParameters(
@@ -109,7 +110,9 @@ def run(model: LinearModel, limits: Limits, start: Array | None = None) -> Linea
         handle = mathopt.Model.from_model_proto(proto)
         hint = _hint(handle, start)
         result = mathopt.solve(handle, mathopt.SolverType.HIGHS, params=parameters, model_params=hint)
-    except Exception as error:  # the binding raises many types; all become one, with the model kept for a report
+    except (
+        Exception
+    ) as error:  # the binding raises many types; all become one, with the model kept for a report
         raise SolverError(f"the integer solver failed ({error}); its model is in {_keep(proto)}") from error
     return _read(model, proto, result)
 
@@ -157,22 +160,26 @@ def _hint(handle: mathopt.Model, start: Array | None) -> mathopt.ModelSolveParam
 
 def _read(model: LinearModel, proto: model_pb2.ModelProto, result: mathopt.SolveResult) -> LinearResult:
     reason, stats = result.termination.reason, result.solve_stats
-    counts = {"iterations": stats.simplex_iterations, "nodes": stats.node_count}
+    iterations, nodes = stats.simplex_iterations, stats.node_count
     known = mathopt.TerminationReason
     if reason == known.INFEASIBLE:
-        return LinearResult(None, np.inf, np.inf, **counts)
+        return LinearResult(None, np.inf, np.inf, iterations=iterations, nodes=nodes)
     if reason not in (known.OPTIMAL, known.FEASIBLE, known.NO_SOLUTION_FOUND):
-        raise SolverError(f"the integer solver stopped with {result.termination}; its model is in {_keep(proto)}")
+        raise SolverError(
+            f"the integer solver stopped with {result.termination}; its model is in {_keep(proto)}"
+        )
     bounds = result.termination.objective_bounds
     if not result.has_primal_feasible_solution():
-        return LinearResult(None, np.inf, bounds.dual_bound, **counts)
+        return LinearResult(None, np.inf, bounds.dual_bound, iterations=iterations, nodes=nodes)
     solution = result.to_proto().solutions[0]
     values = np.zeros(len(model.objective))
-    values[list(solution.primal_solution.variable_values.ids)] = solution.primal_solution.variable_values.values
+    values[list(solution.primal_solution.variable_values.ids)] = (
+        solution.primal_solution.variable_values.values
+    )
     duals = np.zeros(len(model.row_lower))
     if solution.HasField("dual_solution"):
         duals[list(solution.dual_solution.dual_values.ids)] = solution.dual_solution.dual_values.values
-    return LinearResult(values, float(model.objective @ values), bounds.dual_bound, duals, **counts)
+    return LinearResult(values, float(model.objective @ values), bounds.dual_bound, duals, iterations, nodes)
 
 
 def _keep(proto: model_pb2.ModelProto) -> str:

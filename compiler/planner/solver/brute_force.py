@@ -20,7 +20,7 @@ def brute_force(problem: Problem) -> tuple[Choice, float] | None:
 
 
 def least_budget(problem: Problem) -> float:
-    """Return the least budget in bytes under which some allowed choice exists, or `inf` where none is allowed."""
+    """Return the least budget in bytes under which an allowed choice exists, or `inf` where none is."""
     allowed = (c for c in _choices(problem) if np.isfinite(problem.objective(c)))
     return min((problem.peak_bytes(c) for c in allowed), default=np.inf)
 

@@ -1,17 +1,15 @@
 """Exact elimination of nodes of degree at most two, for the integer program.
 
 A node without a memory term in the active rows is minimised out: its costs, seen from its neighbours, become
-m(j, k) = min_v (c[v] + E_vj[v, j] + E_vk[v, k]), a constant, a node cost or one more edge. A node with one strategy is
-folded into all its neighbours. The removed tables are kept, and reading them backwards completes any choice of the rest
-at exactly the cost the reduced problem gave it.
+m(j, k) = min_v (c[v] + E_vj[v, j] + E_vk[v, k]), a constant, a node cost or one more edge. A node with one
+strategy is folded into all its neighbours. The removed tables are kept, and reading them backwards
+completes any choice of the rest at exactly the cost the reduced problem gave it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-
-import numpy as np
 
 from .problem import Array, Choice
 
@@ -52,7 +50,10 @@ class Core:
 
 
 def shrink(
-    unary: Sequence[Array], pairs: dict[tuple[int, int], Array], frozen: set[int], entry_limit: int = 1_000_000
+    unary: Sequence[Array],
+    pairs: dict[tuple[int, int], Array],
+    frozen: set[int],
+    entry_limit: int = 1_000_000,
 ) -> Core:
     """Remove every unfrozen node of degree at most two, over and over.
 

@@ -1,13 +1,13 @@
 """Integer programming with memory rows added as they are overrun.
 
-Few live points ever bind, so the program starts with the points given and takes the worst overrun points of each answer
-until an answer fits everywhere. Every round relaxes the true problem, so each bound is valid. Strategies that are the only
-one of their node are folded into the rows' capacities first.
+Few live points ever bind, so the program starts with the points given and takes the worst overrun points of
+each answer until an answer fits everywhere. Every round relaxes the true problem, so each bound is valid.
+Strategies that are the only one of their node are folded into the rows' capacities first.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -18,7 +18,8 @@ from .problem import Array, Choice, Problem
 from .rows import Pair, Row, row_at, tables_of, worst_points
 
 MAX_ROUNDS = 40
-MAX_NEW_ROWS = 3
+MAX_NEW_ROWS = 8
+REACH = 0.005  # peaks this close below the budget are made active with those above it
 
 
 @dataclass(eq=False)
@@ -28,6 +29,7 @@ class Exact:
     Attributes:
         choice: The best feasible choice, or None.
         bound: Seconds (or bytes for the least budget); `inf` where no choice fits.
+        rejected: Answers of rounds that overran a point not yet active.
         points: Active live points at the end.
         rounds: Programs solved.
         nodes: Search nodes of all rounds.
@@ -36,26 +38,30 @@ class Exact:
 
     choice: Choice | None = None
     bound: float = -np.inf
+    rejected: list[Choice] = field(default_factory=list)
     points: list[int] = field(default_factory=list)
     rounds: int = 0
     nodes: int = 0
     core_nodes: int = 0
 
 
-def solve_exact(problem: Problem, points: list[int], limits: Limits, reference: float) -> Exact:
+def solve_exact(
+    problem: Problem, points: list[int], limits: Limits, reference: float, max_rounds: int = MAX_ROUNDS
+) -> Exact:
     """Minimise cost under the budget.
 
     Args:
         problem: Without parallel edges.
         points: Live points to start with.
-        limits: For each round.
+        limits: For all rounds together (nodes) and for each (the rest).
         reference: A cost of the order of the optimum, in seconds.
+        max_rounds: Most programs; where they run out there may be no choice, but there is a bound.
     """
     found = Exact(points=list(points))
     budget = np.inf if problem.budget_bytes is None else problem.budget_bytes
     margin: dict[int, float] = {}
-    while found.rounds < MAX_ROUNDS:
-        result = _round(problem, found, margin, budget, limits, reference)
+    while found.rounds < max_rounds:
+        result = _round(problem, found, margin, budget, _left(limits, found), reference)
         found.bound = max(found.bound, result.bound)
         if result.choice is None:
             return found
@@ -63,12 +69,25 @@ def solve_exact(problem: Problem, points: list[int], limits: Limits, reference: 
         if memory.max(initial=0.0) <= budget:
             found.choice = result.choice
             return found
-        for point in worst_points(memory, budget, MAX_NEW_ROWS):
-            if point in found.points:  # within the solver's tolerance: ask for a little less
-                margin[point] = margin.get(point, 0.0) + 2.0 * float(memory[point] - budget)
-            else:
-                found.points.append(point)
+        found.rejected.append(result.choice)
+        _activate(found, margin, memory, budget)
     return found
+
+
+def _left(limits: Limits, found: Exact) -> Limits:
+    """What the rounds so far leave of the node limit."""
+    if limits.max_nodes is None:
+        return limits
+    return replace(limits, max_nodes=max(limits.max_nodes - found.nodes, 1))
+
+
+def _activate(found: Exact, margin: dict[int, float], memory: Array, budget: float) -> None:
+    """Add the worst points; of one that is active already (overrun within tolerance), ask for less."""
+    for point in worst_points(memory, budget, MAX_NEW_ROWS, REACH):
+        if point not in found.points:
+            found.points.append(point)
+        elif memory[point] > budget:
+            margin[point] = margin.get(point, 0.0) + 2.0 * float(memory[point] - budget)
 
 
 def least_exact(problem: Problem, points: list[int], limits: Limits, unit_bytes: float) -> Exact:
@@ -119,7 +138,9 @@ def _round(
     found.core_nodes = len(core.nodes)
     if result.choice is None:
         return result
-    return CoreResult(core.complete(result.choice), result.bound, [], result.prices, result.iterations, result.nodes)
+    return CoreResult(
+        core.complete(result.choice), result.bound, [], result.prices, result.iterations, result.nodes
+    )
 
 
 def _solve(core: Core, rows: list[Row], limits: Limits, reference: float, elastic: bool) -> CoreResult:

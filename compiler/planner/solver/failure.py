@@ -10,8 +10,10 @@ class InfeasibleBudget(Exception):
 
     Attributes:
         budget_bytes: The budget that was asked for.
-        least_budget_bytes: A budget that `choice` attains, so solving again with it succeeds; the least one known.
+        least_budget_bytes: A budget that `choice` attains, so solving again with it succeeds; the least one
+            known.
         bound_bytes: No budget below this works.
+        is_proven: Whether the bound shows that the budget cannot work (else limits stopped the search).
         point: The live point where `choice` weighs most.
         choice: The choice of least memory, shape [num_nodes].
     """
@@ -19,10 +21,13 @@ class InfeasibleBudget(Exception):
     def __init__(
         self, budget_bytes: float, least_budget_bytes: float, bound_bytes: float, point: int, choice: Choice
     ) -> None:
+        is_proven = bound_bytes > budget_bytes
+        verdict = "nothing fits" if is_proven else "nothing was found to fit"
         super().__init__(
-            f"nothing fits {budget_bytes:.6g} bytes; the least that works is {least_budget_bytes:.6g} bytes "
+            f"{verdict} {budget_bytes:.6g} bytes; the least known to work is {least_budget_bytes:.6g} bytes "
             f"(live point {point})"
         )
+        self.is_proven = is_proven
         self.budget_bytes = budget_bytes
         self.least_budget_bytes = least_budget_bytes
         self.bound_bytes = bound_bytes

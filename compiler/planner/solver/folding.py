@@ -1,9 +1,11 @@
 """Repeated blocks tied together: one decision for all copies.
 
-Colour refinement (the one-dimensional Weisfeiler-Leman algorithm) groups nodes that look alike: same costs, same memory
-tables, and neighbours of the same colours over the same edge tables, for a few rounds. Nodes of one class then share one
-strategy: costs and memory of a class add up, edges between two classes add up, an edge inside a class becomes a node
-cost. Any partition of nodes with equal strategy counts is a restriction, so the tied optimum is an upper bound.
+Colour refinement (the one-dimensional Weisfeiler-Leman algorithm) groups nodes that look alike: same costs,
+same memory tables, and neighbours of the same colours over the same edge tables, for a few rounds. Nodes of
+one class then share one
+strategy: costs and memory of a class add up, edges between two classes add up, an edge inside a class
+    becomes a node cost. Any partition of nodes with equal strategy counts is a restriction, so the tied
+    optimum is an upper bound.
 """
 
 from __future__ import annotations
@@ -49,7 +51,9 @@ def refine(problem: Problem, rounds: int = 3) -> Index:
     tables: dict[int, bytes] = {}
     weights: list[list[tuple[int, bytes]]] = [[] for _ in problem.costs]
     for usage in problem.usages:
-        weights[usage.node].append((usage.end - usage.start == problem.num_points, _digest(tables, usage.bytes)))
+        weights[usage.node].append(
+            (usage.end - usage.start == problem.num_points, _digest(tables, usage.bytes))
+        )
     colour = [
         _hash(_digest(tables, c), *[bytes([whole]) + d for whole, d in sorted(w)])
         for c, w in zip(problem.costs, weights, strict=True)
@@ -57,7 +61,10 @@ def refine(problem: Problem, rounds: int = 3) -> Index:
     ends = [_digest(tables, e.cost) for e in problem.edges]
     for _ in range(rounds):
         colour = [
-            _hash(colour[i], *sorted(bytes([turned]) + ends[n] + colour[_other(problem, n, i)] for n, turned in edges))
+            _hash(
+                colour[i],
+                *sorted(bytes([turned]) + ends[n] + colour[_other(problem, n, i)] for n, turned in edges),
+            )
             for i, edges in enumerate(around)
         ]
     numbers: dict[bytes, int] = {}

@@ -5,8 +5,9 @@
                 sum_i w_i . s_i + sum_ij w_ij . e_ij <= capacity        (each active memory row)
                 s binary, e >= 0 continuous (integral once s is).
 
-This form's relaxation is the tightest of the usual ones; it is exact on trees. In the least-budget problem the objective is
-the overrun variable of the rows instead. Costs are divided by a reference cost, memory by the budget.
+This form's relaxation is the tightest of the usual ones; it is exact on trees. In the least-budget problem
+the objective is the overrun variable of the rows instead. Costs are divided by a reference cost, memory by
+the budget.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from .backend import LinearModel, LinearResult, Limits, run
+from .backend import Limits, LinearModel, LinearResult, run
 from .elimination import Core
 from .problem import Array, Choice
 from .rows import Row
@@ -33,7 +34,8 @@ class CoreResult:
         choice: Strategy of each node (removed nodes 0), or None where none was found.
         bound: No choice under these rows costs less, in seconds (or row units for the least overrun).
         weights: Relaxed s of each core node, shapes [k] (empty without a solution).
-        prices: Duals of the memory rows, seconds per unit, at least 0 (zeros for integer models), shape [rows].
+        prices: Duals of the memory rows, seconds per unit, at least 0 (zeros for integer models), shape
+            [rows].
         iterations: Simplex iterations.
         nodes: Search nodes.
     """
@@ -47,7 +49,12 @@ class CoreResult:
 
 
 def solve_core(
-    core: Core, rows: list[Row], limits: Limits, reference: float, relaxed: bool = False, elastic: bool = False
+    core: Core,
+    rows: list[Row],
+    limits: Limits,
+    reference: float,
+    relaxed: bool = False,
+    elastic: bool = False,
 ) -> CoreResult:
     """Solve the integer program of a core.
 

@@ -2,12 +2,12 @@
 
     L(prices) = min_x cost(x) + sum_t prices[t] (mem_t(x) - budget)  <=  optimum,   prices >= 0,
 
-with the inner minimum by bucket elimination (exact, or a valid lower bound where buckets are split). L is concave and
-piecewise linear; Kelley's cutting planes maximise it: each minimiser x gives the cut cost(x) + prices . excess(x), and the
-small master program over all cuts proposes the next prices. Live points enter when a minimiser overruns them. The master's
-proposal is damped towards the best prices so far, which avoids the method's usual swings.
+with the inner minimum by bucket elimination (exact, or a valid lower bound where buckets are split). L is
+concave and piecewise linear, and each minimiser x gives the cut cost(x) + prices . excess(x); `master.py`
+proposes the next prices from all cuts. Live points enter when a minimiser overruns them.
 
-The least budget is the same method with prices that sum to one and no cost: max over prices of min_x prices . mem(x).
+The least budget is the same method with prices that sum to one and no cost: max over prices of min_x prices
+. mem(x).
 """
 
 from __future__ import annotations
@@ -17,13 +17,14 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from .backend import Limits, LinearModel, run
-from .buckets import BucketPlan, Elimination, eliminate
+from .bucket_plan import BucketPlan
+from .buckets import Elimination, eliminate
+from .master import Master
 from .problem import Array, Choice, Problem
 from .rows import Row, priced, row_at, tables_of, worst_points
 
 MAX_NEW_ROWS = 2
-PRICE_LIMIT = 1e6  # in multiples of the cost without memory: beyond it the budget is treated as out of reach
+LEVEL = 0.5  # how far between bound and ceiling the next prices must reach
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,18 +67,34 @@ class Ascent:
     iterations: int = 0
 
     def climb(self, gap: float, limit: int, upper: float = np.inf) -> None:
-        """Raise the bound until it is within `gap` of the master's, or passes `upper`, or `limit` runs are made."""
-        for _ in range(limit):
-            proposal, ceiling = self._master()
-            if ceiling - self.bound <= gap * max(abs(ceiling), 1e-30) or self.bound >= upper:
+        """Raise the bound.
+
+        Args:
+            gap: Stop when the bound is within this share of the master's ceiling.
+            limit: Most eliminations.
+            upper: Stop when the bound passes this.
+        """
+        stop = self.iterations + limit
+        while self.iterations < stop and self.bound < upper:
+            if self.iterations and not self.rows:
+                return  # no live point was ever overrun
+            master = self._master()
+            if master is None:
+                self.probe(self._start())
+                continue
+            highest, ceiling = master.highest()
+            if ceiling - self.bound <= gap * abs(ceiling):
                 return
-            if not self.probe(proposal) and np.isfinite(self.bound):
-                damped = 0.5 * self._padded(proposal) + 0.5 * self._padded(self.prices)
-                if not self.probe(damped) and not self._is_moving(ceiling, gap):
-                    return
+            centre = self._padded(self.prices)
+            is_nested = np.isfinite(self.bound) and np.isfinite(ceiling)
+            level = self.bound + LEVEL * (ceiling - self.bound) if is_nested else -np.inf
+            nearest = master.nearest(centre, level) if is_nested and len(centre) > 1 else None
+            rose = self.probe(highest if nearest is None else nearest)
+            if not rose and nearest is None and not self.probe(0.5 * self._padded(highest) + 0.5 * centre):
+                return
 
     def probe(self, prices: Array) -> bool:
-        """Evaluate L at prices (one a row); record the bound and the minimiser; say whether the bound rose."""
+        """Evaluate L at prices (one a row); record bound and minimiser; say whether the bound rose."""
         costs, pairs = self._base()
         unary, pair = priced(costs, pairs, self.rows, prices)
         outcome = eliminate(self.plan, unary, list(pair.values()))
@@ -93,9 +110,6 @@ class Ascent:
         """Make a live point active (nothing happens where it already is)."""
         if all(r.point != point for r in self.rows):
             self.rows.append(row_at(self.problem, point, self.budget_bytes, self.unit_bytes))
-
-    def _is_moving(self, ceiling: float, gap: float) -> bool:
-        return ceiling - self.bound > 0.1 * gap * max(abs(ceiling), 1e-30)
 
     def _padded(self, prices: Array) -> Array:
         return np.pad(prices, (0, len(self.rows) - len(prices)))  # rows are only ever added
@@ -117,35 +131,19 @@ class Ascent:
         for point in points:
             self.add_row(point)
 
-    def _master(self) -> tuple[Array, float]:
-        """Return the prices that maximise the least cut, and that maximum."""
+    def _start(self) -> Array:
+        n = len(self.rows)
+        return np.full(n, 1.0 / n) if self.least and n else np.zeros(n)
+
+    def _master(self) -> Master | None:
+        """The cuts of every minimiser at the active rows, or None before there are any."""
         points = [r.point for r in self.rows]
         if not self.visited or not points:
-            return np.full(len(points), 1.0 / max(len(points), 1) if self.least else 0.0), np.inf
+            return None
         slopes = np.array([v.profile[points] for v in self.visited]) - self.budget_bytes / self.unit_bytes
-        heights = np.zeros(len(self.visited)) if self.least else np.array([v.cost_s for v in self.visited])
-        unit = 1.0 if self.least else float(np.abs(heights).max()) or 1.0
-        return _maximise(slopes, heights / unit, self.least, unit)
+        heights = np.array([0.0 if self.least else v.cost_s for v in self.visited])
+        return Master(slopes, heights, self.least)
 
 
 def _forbidding(table: Array) -> Array:
     return np.where(np.isfinite(table), 0.0, np.inf)
-
-
-def _maximise(slopes: Array, heights: Array, simplex: bool, unit: float) -> tuple[Array, float]:
-    """Maximise theta with theta <= heights + slopes . prices; prices in the simplex or in [0, PRICE_LIMIT]."""
-    cuts, n = slopes.shape
-    row = np.repeat(np.arange(cuts), n + 1)
-    column = np.tile(np.arange(n + 1), cuts)
-    value = np.column_stack([-slopes, np.ones(cuts)]).ravel()
-    low, high = np.full(cuts, -np.inf), heights
-    if simplex:
-        row, column = np.append(row, np.full(n, cuts)), np.append(column, np.arange(n))
-        value, low, high = np.append(value, np.ones(n)), np.append(low, 1.0), np.append(high, 1.0)
-    lower, upper = np.append(np.zeros(n), -np.inf), np.append(np.full(n, 1.0 if simplex else PRICE_LIMIT), np.inf)
-    objective = np.append(np.zeros(n), -1.0)
-    model = LinearModel(objective, lower, upper, np.zeros(n + 1, bool), row, column, value, low, high)
-    values = run(model, Limits()).values
-    if values is None:
-        return np.zeros(n), np.inf
-    return np.maximum(values[:n], 0.0) * unit, float(values[n]) * unit

@@ -1,7 +1,8 @@
 """The least budget that works: minimise over choices the largest memory of any live point.
 
-The price ascent of `lagrangian.py` with prices that sum to one gives a bound and good choices; the integer program with an
-overrun variable then closes the rest where it is small enough. The choice returned attains the budget reported.
+The price ascent of `lagrangian.py` with prices that sum to one gives a bound and good choices; the integer
+program with an overrun variable then closes the rest where it is small enough. The choice returned attains
+the budget reported.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ...errors import SolverError
 from .backend import Limits
 from .exact import least_exact
 from .lagrangian import Ascent
@@ -53,10 +55,13 @@ def least_memory(search: Search) -> Lean:
     ):
         points = [r.point for r in ascent.rows]
         found = least_exact(problem, points, Limits(1e-9, 20_000), search.unit_bytes)
-        search.count(found)
+        search.learn(found)
         bound = max(bound, found.bound)
-        if found.choice is not None and (best is None or problem.peak_bytes(found.choice) < problem.peak_bytes(best)):
+        if found.choice is not None and (
+            best is None or problem.peak_bytes(found.choice) < problem.peak_bytes(best)
+        ):
             best = found.choice
     if best is None:
-        raise RuntimeError("no allowed choice was found")
-    return Lean(best, problem.peak_bytes(best), bound)
+        raise SolverError("no allowed choice was found within the limits of the least-budget search")
+    peak = problem.peak_bytes(best)
+    return Lean(best, peak, min(bound, peak))  # rounding can lift the bound a hair above the peak

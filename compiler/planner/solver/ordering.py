@@ -1,7 +1,8 @@
 """Elimination orders: the node with the smallest joint table goes first.
 
-Eliminating v makes one table over v and its present neighbours, of prod k entries, and joins those neighbours. The
-greedy choice of the smallest such table (weighted min-degree) is the usual heuristic for min-plus bucket elimination.
+Eliminating v makes one table over v and its present neighbours, of prod k entries, and joins those
+neighbours. The greedy choice of the smallest such table (weighted min-degree) is the usual heuristic for
+min-plus bucket elimination.
 """
 
 from __future__ import annotations
@@ -11,7 +12,9 @@ import math
 from collections.abc import Iterable, Sequence
 
 
-def elimination_order(sizes: Sequence[int], pairs: Iterable[tuple[int, int]], table_limit: float) -> list[int]:
+def elimination_order(
+    sizes: Sequence[int], pairs: Iterable[tuple[int, int]], table_limit: float
+) -> list[int]:
     """Return the nodes in elimination order.
 
     Args:

@@ -1,8 +1,9 @@
 """Local search that keeps a choice within the budget while its cost falls.
 
-Three kinds of move, each accepted only where it lowers the cost and fits at every live point: one node to another strategy;
-the two nodes of an edge together; and one connected part of the difference to another known choice (so a repeated block,
-or some copies of it, can follow a leaner or a faster solution). Order is fixed, so the result is reproducible.
+Three kinds of move, each accepted only where it lowers the cost and fits at every live point: one node to
+another strategy; the two nodes of an edge together; and one connected part of the difference to another
+known choice (so a repeated block, or some copies of it, can follow a leaner or a faster solution). Order is
+fixed, so the result is reproducible.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .preprocess import incident
 from .problem import Array, Choice, Problem
@@ -36,7 +38,9 @@ class Polisher:
             self.edge_usages[problem.edges[usage.edge].i].append(number)
             self.edge_usages[problem.edges[usage.edge].j].append(number)
 
-    def improve(self, choice: Choice, others: Sequence[Choice] = (), sweeps: int = 8, pairs: bool = True) -> Choice:
+    def improve(
+        self, choice: Choice, others: Sequence[Choice] = (), sweeps: int = 8, pairs: bool = True
+    ) -> Choice:
         """Return a choice that costs no more, feasible where the given one is.
 
         Args:
@@ -83,7 +87,9 @@ class Polisher:
         flat = cost.ravel()
         better = np.flatnonzero(flat < now - 1e-12 * abs(now))
         order = better[np.argsort(flat[better], kind="stable")][:MAX_TRIES]
-        return any(self._try(x, head, {i: int(c) // table.shape[1], j: int(c) % table.shape[1]}) for c in order)
+        return any(
+            self._try(x, head, {i: int(c) // table.shape[1], j: int(c) % table.shape[1]}) for c in order
+        )
 
     def _relink(self, x: Choice, head: Array, other: Choice) -> None:
         """Take over connected parts of another choice, the most profitable first."""
@@ -94,7 +100,7 @@ class Polisher:
             if self._gain(x, moves[n]) < 0:
                 self._try(x, head, moves[n])
 
-    def _parts(self, nodes: Array) -> list[list[int]]:
+    def _parts(self, nodes: NDArray[np.intp]) -> list[list[int]]:
         left = dict.fromkeys(int(i) for i in nodes)
         parts = []
         while left:

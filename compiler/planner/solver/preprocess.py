@@ -1,10 +1,12 @@
 """Exact shrinking of a problem: every step keeps at least one optimal choice.
 
 1. Parallel edges are added into one.
-2. Arc consistency: a strategy whose cost is infinite, or that has no allowed partner on some edge, is dropped.
-3. Dominance (Goldstein's criterion): strategy p of node i is dropped where another strategy r costs no more whatever the
-   neighbours choose, c[p] - c[r] + sum_j min_q (E_ij[p, q] - E_ij[r, q]) >= 0, and weighs no more on any memory term of
-   the node or its edges. Strategies are dropped one at a time, so two equal ones never drop each other.
+2. Arc consistency: a strategy whose cost is infinite, or that has no allowed partner on some edge, is
+   dropped.
+3. Dominance (Goldstein's criterion): strategy p of node i is dropped where another strategy r costs no more
+   whatever the neighbours choose, c[p] - c[r] + sum_j min_q (E_ij[p, q] - E_ij[r, q]) >= 0, and weighs no
+   more on any memory term of the node or its edges. Strategies are dropped one at a time, so two equal ones
+   never drop each other.
 """
 
 from __future__ import annotations
@@ -88,7 +90,9 @@ def restrict(problem: Problem, kept: list[Index]) -> Reduced:
         costs=tuple(node(i, c) for i, c in enumerate(problem.costs)),
         edges=tuple(Edge(e.i, e.j, pair(e, e.cost)) for e in problem.edges),
         usages=tuple(replace(u, bytes=node(u.node, u.bytes)) for u in problem.usages),
-        edge_usages=tuple(replace(u, bytes=pair(problem.edges[u.edge], u.bytes)) for u in problem.edge_usages),
+        edge_usages=tuple(
+            replace(u, bytes=pair(problem.edges[u.edge], u.bytes)) for u in problem.edge_usages
+        ),
     )
     return Reduced(smaller, tuple(kept))
 
@@ -156,7 +160,9 @@ def _survivors(
     for number, turned in around:
         edge = problem.edges[number]
         at = np.ix_(mine, kept[edge.i if turned else edge.j])
-        with np.errstate(invalid="ignore"):  # a strategy without partners: inf - inf is NaN, which drops nothing
+        with np.errstate(
+            invalid="ignore"
+        ):  # a strategy without partners: inf - inf is NaN, which drops nothing
             surplus += _least_difference((edge.cost.T if turned else edge.cost)[at])
         for table in on_edge.get(number, ()):
             w = (table.T if turned else table)[at]

@@ -3,8 +3,8 @@
     minimise    sum_i c_i[x_i] + sum_(i,j) E_ij[x_i, x_j]
     subject to  fixed[t] + sum_{u: start_u <= t < end_u} b_u[x] <= budget   for every live point t
 
-Costs are seconds and memory is bytes, both float64; `np.inf` forbids a strategy or a pair. Several edges may join
-the same two nodes (their costs add). Every object is immutable; solvers work on copies.
+Costs are seconds and memory is bytes, both float64; `np.inf` forbids a strategy or a pair. Several edges
+may join the same two nodes (their costs add). Every object is immutable; solvers work on copies.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Memory of a choice at every live point, in flat arrays.
 
-mem[t] = fixed[t] + sum_u b_u[x] [start_u <= t < end_u], computed as the running sum of the bytes that start at t less
-those that end at t. Whole-number bytes below 2^53 are summed exactly.
+mem[t] = fixed[t] + sum_u b_u[x] [start_u <= t < end_u], computed as the running sum of the bytes that start
+at t less those that end at t. Whole-number bytes below 2^53 are summed exactly.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ Index = NDArray[np.int64]
 class MemoryProfile:
     """All memory terms of a problem, edge terms as well as node terms.
 
-    Term u takes flat[offset[u] + x[first[u]] * stride[u] + x[second[u]]]; a node term has stride 0 and first = second.
+    Term u takes flat[offset[u] + x[first[u]] * stride[u] + x[second[u]]]; a node term has stride 0 and
+    first = second.
 
     Attributes:
         first: Node indexing the rows of each term, shape [terms].

@@ -61,7 +61,7 @@ def tables_of(problem: Problem) -> dict[Pair, Array]:
 def priced(
     costs: Sequence[Array], pairs: dict[Pair, Array], rows: Sequence[Row], prices: Array
 ) -> tuple[list[Array], dict[Pair, Array]]:
-    """Return node and pair costs with memory charged at `prices` (seconds per unit of each row), shape [rows]."""
+    """Return node and pair costs with memory charged at `prices`: seconds per unit of a row, shape [rows]."""
     unary, pair = list(costs), dict(pairs)
     for row, price in zip(rows, prices, strict=True):
         if price > 0:
@@ -72,9 +72,12 @@ def priced(
     return unary, pair
 
 
-def worst_points(memory: Array, budget_bytes: float, count: int) -> list[int]:
-    """Return up to `count` local peaks of a memory profile above the budget, worst first."""
-    over = memory - budget_bytes
+def worst_points(memory: Array, budget_bytes: float, count: int, reach: float = 0.0) -> list[int]:
+    """Return up to `count` local peaks of a memory profile above the budget, worst first.
+
+    With `reach`, peaks within that share below the budget count too: they are likely to be overrun next.
+    """
+    over = memory - (budget_bytes - reach * abs(budget_bytes))
     left = np.concatenate([[-np.inf], over[:-1]])
     right = np.concatenate([over[1:], [-np.inf]])
     peaks = np.flatnonzero((over > 0) & (over > left) & (over >= right))

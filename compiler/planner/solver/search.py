@@ -1,4 +1,4 @@
-"""The state every step of the solver shares: the shrunk problem, the incumbent, the bound and the work done."""
+"""The state the steps of the solver share: the shrunk problem, the incumbent, the bound, the work done."""
 
 from __future__ import annotations
 
@@ -7,14 +7,17 @@ from collections.abc import Callable
 
 import numpy as np
 
-from .buckets import plan_buckets
+from .bucket_plan import plan_buckets
 from .exact import Exact
 from .lagrangian import Ascent
 from .polish import Polisher
 from .preprocess import Reduced
 from .problem import Choice, Problem
+from .rows import worst_points
 from .solution import Solution, SolveOptions, Statistics
 
+NEAR = 0.002  # share of the budget below it at which a live point counts as nearly full
+NEAR_POINTS = 8
 EXACT = 1e-9  # relative difference below which bound and objective are the same number
 
 
@@ -29,6 +32,7 @@ class Search:
         best: The cheapest feasible choice so far (of the shrunk problem), or None.
         best_s: Its cost.
         bound_s: The best certified bound.
+        points: Live points that integer programs found binding.
         polisher: Local search on the shrunk problem.
     """
 
@@ -46,6 +50,7 @@ class Search:
         self.best: Choice | None = None
         self.best_s = np.inf
         self.bound_s = -np.inf
+        self.points: list[int] = []
         self.classes = 0
         self.programs = 0
         self.search_nodes = 0
@@ -72,6 +77,14 @@ class Search:
             self.offer(choice)
             self.offer(self.polisher.improve(choice, [v.choice for v in self.ascent.visited[-4:]]))
 
+    def binding_points(self) -> list[int]:
+        """Live points to start an integer program with: priced, met before, or nearly full at present."""
+        points = dict.fromkeys([*(r.point for r in self.ascent.rows), *self.points])
+        if self.best is not None and points:
+            near = worst_points(self.problem.memory(self.best), self.budget_bytes, NEAR_POINTS, NEAR)
+            points.update(dict.fromkeys(near))
+        return list(points)
+
     def raise_bound(self, bound_s: float) -> None:
         """Take a certified bound where it is better."""
         self.bound_s = max(self.bound_s, bound_s)
@@ -82,8 +95,9 @@ class Search:
             return False
         return self.best_s - self.bound_s <= max(self.options.gap_tolerance, EXACT) * abs(self.best_s)
 
-    def count(self, work: Exact) -> None:
-        """Add the work of integer programs."""
+    def learn(self, work: Exact) -> None:
+        """Add up the work of integer programs and keep the live points they made active."""
+        self.points.extend(t for t in work.points if t not in self.points)
         self.programs += work.rounds
         self.search_nodes += work.nodes
 

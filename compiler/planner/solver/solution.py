@@ -13,19 +13,28 @@ class SolveOptions:
     """How hard to search. Options change the search, never the costs.
 
     Attributes:
-        effort: 0 local search and a quick bound; 1 also recombination of the choices met; 2 also integer programming;
-            3 as 2 without size limits.
+        effort: 0 local search and a quick bound; 1 also recombination of the choices met; 2 also integer
+            programming; 3 as 2 without size limits.
         gap_tolerance: Stop when (objective - bound) / objective is at most this.
-        time_limit_s: A last resort for each integer program; reaching it makes the answer depend on the machine.
-        table_limit: Most entries of one elimination table; larger ones are split, and the bound is then weaker.
+        time_limit_s: A last resort for each integer program; reaching it makes the answer depend on the
+            machine.
+        table_limit: Most entries of one elimination table; larger ones are split, and the bound is then
+            weaker.
         partition: Class of each node to tie while searching, or None to find repeated blocks.
+
+    Raises:
+        ValueError: Where the effort is not 0, 1, 2 or 3.
     """
 
     effort: int = 2
-    gap_tolerance: float = 1e-4
+    gap_tolerance: float = 1e-3
     time_limit_s: float | None = None
     table_limit: int = 4_000_000
     partition: Sequence[int] | None = None
+
+    def __post_init__(self) -> None:
+        if self.effort not in range(4):
+            raise ValueError(f"effort is {self.effort!r}; it must be 0, 1, 2 or 3")
 
 
 @dataclass(frozen=True)
