@@ -63,17 +63,18 @@ def training(loss: Callable[[Any, Any], jax.Array], init: Callable[[], Any], bat
     return Workload(train_step, ((params, jax.eval_shape(optimizer.init, params)), batch))
 
 
-def decoder(layers: int, quick: bool, scanned: bool = False) -> Workload:
-    """The widths of GPT-2 medium with a vocabulary that divides, 64 sequences of 1,024 tokens.
+def decoder(layers: int, quick: bool, scanned: bool = False, length: int = 1024) -> Workload:
+    """The widths of GPT-2 medium with a vocabulary that divides, 64 sequences.
 
     Args:
         layers: blocks.
         quick: tiny widths.
         scanned: one ``lax.scan`` over the layers.
+        length: tokens in a sequence.
     """
-    size = DecoderSize(layers, scanned=scanned)
+    size = DecoderSize(layers, length=length, scanned=scanned)
     if quick:
-        size = DecoderSize(layers, 64, 8, 128, 32, 16, scanned)
+        size = DecoderSize(layers, 64, 8, 128, length // 32, 16, scanned)
     tokens = jax.ShapeDtypeStruct((size.batch, size.length + 1), jnp.int32)
     return training(
         lambda params, batch: decoder_loss(params, batch, size),
@@ -85,6 +86,11 @@ def decoder(layers: int, quick: bool, scanned: bool = False) -> Workload:
 def scanned_decoder(layers: int, quick: bool) -> Workload:
     """The decoder as one ``lax.scan`` over its layers."""
     return decoder(layers, quick, scanned=True)
+
+
+def short_decoder(layers: int, quick: bool) -> Workload:
+    """The decoder on sequences of 128 tokens: weights and gradients are most of the memory."""
+    return decoder(layers, quick, length=128)
 
 
 def mlp(layers: int, quick: bool) -> Workload:
@@ -154,6 +160,7 @@ def cnn(layers: int, quick: bool) -> Workload:
 MODELS: dict[str, Callable[[int, bool], Workload]] = {
     "decoder": decoder,
     "decoder-scan": scanned_decoder,
+    "decoder-short": short_decoder,
     "mlp": mlp,
     "moe": moe,
     "cnn": cnn,

@@ -2,12 +2,13 @@
 
 Each row plans one training step in a process of its own and gives the CPU seconds of each phase, the peak
 memory of the process and the solver's certificate. Without options: decoders of 12 and 32 layers on 8 and 64
-devices, the search over meshes, the scanned form, and a memory budget that forces more sharding. The target
-is 10 CPU seconds after the trace for 32 layers.
+devices, the search over meshes, the scanned form, and a memory budget below what the cheapest plan takes. The
+target is 10 CPU seconds after the trace for 32 layers.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated
 
@@ -16,8 +17,9 @@ import typer
 from .measure import in_child, peak_rss_mib, status
 from .report import report
 
-_BUDGET_SHARE = 0.5
-# Where that share fits on no mesh: so much more than the least budget that does.
+# Shares of the free plan's memory to plan in: the first that something fits.
+_BUDGET_SHARES = (0.5, 0.95)
+# Where none does: so much more than the least budget that the planner names.
 _BUDGET_SLACK = 1.1
 
 
@@ -79,7 +81,11 @@ def cases(layers: tuple[int, ...], quick: bool) -> list[Case]:
         for n in layers
         for cluster, mesh in (("h100:1x8", "2x4"), ("h100:8x8", "8x8"), ("h100:1x8", None))
     ]
-    return [*given, Case("decoder-scan", layers[-1], "h100:1x8", "2x4", quick=quick)]
+    others = [
+        Case(model, n, "h100:1x8", "2x4", quick=quick)
+        for model, n in (("decoder-scan", layers[-1]), ("decoder-short", layers[0]))
+    ]
+    return [*given, *others]
 
 
 def measure(case: Case) -> Row:
@@ -119,18 +125,22 @@ def measure(case: Case) -> Row:
     )
 
 
-def measure_tight(case: Case, free: Row, share: float) -> Row:
-    """The same case in a share of the memory that its free plan takes, so that memory decides.
+def measure_tight(case: Case, free: Row, shares: Sequence[float]) -> Row:
+    """The same case in less memory than its free plan takes, so that memory decides.
 
     Args:
         case: what to plan.
         free: the row of its plan without this budget.
-        share: of that plan's peak; where nothing fits, a little over the least budget is taken.
+        shares: of that plan's peak, at least one; the first that something fits is taken, or a little over the
+            least budget that the planner names.
     """
-    found = in_child(measure_or_least, replace(case, budget_bytes=int(share * free.memory_mib * 2**20)))
-    if isinstance(found, Row):
-        return found
-    return in_child(measure, replace(case, budget_bytes=int(_BUDGET_SLACK * found)))
+    least = 0
+    for share in shares:
+        found = in_child(measure_or_least, replace(case, budget_bytes=int(share * free.memory_mib * 2**20)))
+        if isinstance(found, Row):
+            return found
+        least = found
+    return in_child(measure, replace(case, budget_bytes=int(_BUDGET_SLACK * least)))
 
 
 def measure_or_least(case: Case) -> Row | int:
@@ -143,29 +153,26 @@ def measure_or_least(case: Case) -> Row | int:
         return failure.least_budget_bytes
 
 
-def run(chosen: list[Case], tight: bool, share: float) -> list[Row]:
+def run(chosen: Sequence[Case], shares: Sequence[float]) -> list[Row]:
     """Measures all cases, each in a child process.
 
     Args:
         chosen: the cases.
-        tight: whether the first is to be planned once more in ``share`` of its memory.
-        share: see ``measure_tight``.
+        shares: see ``measure_tight``, for one more row of the last case; none for no such row.
     """
     rows = []
     for case in chosen:
         with status(str(case)):
             rows.append(in_child(measure, case))
-    if tight:
-        with status(f"{chosen[0]} in {share:g} of its memory"):
-            rows.append(measure_tight(chosen[0], rows[0], share))
+    if shares:
+        with status(f"{chosen[-1]} in less memory"):
+            rows.append(measure_tight(chosen[-1], rows[-1], shares))
     return rows
 
 
 def main(
     layers: Annotated[list[int] | None, typer.Option(help="Layers; may be repeated.", min=1)] = None,
-    model: Annotated[
-        str | None, typer.Option(help="One model: decoder, decoder-scan, mlp, moe or cnn.")
-    ] = None,
+    model: Annotated[str | None, typer.Option(help="One of benchmarks.models.MODELS, alone.")] = None,
     cluster: Annotated[str, typer.Option(help="Cluster of the one model.")] = "h100:1x8",
     mesh: Annotated[str | None, typer.Option(help="Mesh of the one model, as 2x4; else searched.")] = None,
     share: Annotated[float | None, typer.Option(help="Also plan in this share of the memory.")] = None,
@@ -179,7 +186,8 @@ def main(
         chosen = [Case(model or "decoder", n, cluster, mesh, quick=quick) for n in depths]
     else:
         chosen = cases(depths, quick)
-    rows = run(chosen, share is not None or not single, share or _BUDGET_SHARE)
+    default = () if single else _BUDGET_SHARES
+    rows = run(chosen, default if share is None else (share,))
     report("Planning: CPU seconds by phase", rows, json)
 
 

@@ -91,12 +91,20 @@ def copy_bytes_matrix(
 
     None where nothing is communicated: taking a slice is fused into what reads it.
     """
+    kept = [(_places(t), t.partial) for t in targets]
+    made = [t.local_bytes(type_, mesh_shape) for t in targets]
 
-    def made(source: Layout, target: Layout) -> float:
-        communicates = bool(reshard_steps(type_, source, target, mesh_shape))
-        return target.local_bytes(type_, mesh_shape) if communicates else 0.0
+    def only_slices(source: Layout, target: Layout, places: dict[int, int], partial: Axes) -> bool:
+        held = _places(source)
+        stays = source.partial == partial and all(places.get(a) == d for a, d in held.items())
+        return stays and not _reorders(source, target)
 
-    return np.array([[made(s, t) for t in targets] for s in sources])
+    return np.array(
+        [
+            [0.0 if only_slices(s, t, *k) else b for t, k, b in zip(targets, kept, made, strict=True)]
+            for s in sources
+        ]
+    )
 
 
 def _places(layout: Layout) -> dict[int, int]:

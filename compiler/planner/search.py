@@ -23,6 +23,10 @@ from .solver.solve import Solution, SolveOptions, solve
 
 _LOG = logging.getLogger("meshwright")
 
+# Where to stop, by effort: the certified gap at which looking further is not worth the time.
+_GAP_TOLERANCE = {0: 0.05, 1: 0.02, 2: 0.01, 3: 0.001}
+_SMALL, _EXACT = 200, 1e-6
+
 Progress = Callable[[str], None]
 
 
@@ -69,9 +73,7 @@ def plan_program(
             progress(f"mesh {'x'.join(map(str, mesh.shape))}")
         model = ModelBuilder(program, mesh, rules, resolve_pins(program, mesh, options.pins)).build(budget)
         try:
-            solution = solve(
-                model.problem, SolveOptions(effort=options.effort, time_limit_s=options.time_limit_s)
-            )
+            solution = solve(model.problem, _solve_options(model, options))
         except InfeasibleBudget as failure:
             failures.append(_infeasible(model, failure))
             tried.append((mesh.shape, None))
@@ -82,6 +84,13 @@ def plan_program(
     if best is None:
         raise min(failures, key=lambda f: f.least_budget_bytes)
     return extract_plan(program, best.mesh, best.model, best.solution, options.effort, tuple(tried), budget)
+
+
+def _solve_options(model: Model, options: PlanOptions) -> SolveOptions:
+    """Small problems are solved to the end; on large ones a bound within the tolerance ends the search."""
+    small = model.problem.num_nodes <= _SMALL
+    tolerance = _EXACT if small else _GAP_TOLERANCE[options.effort]
+    return SolveOptions(options.effort, gap_tolerance=tolerance, time_limit_s=options.time_limit_s)
 
 
 def _infeasible(model: Model, failure: InfeasibleBudget) -> InfeasibleError:

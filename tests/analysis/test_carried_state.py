@@ -137,6 +137,25 @@ def test_parts_of_a_donated_argument_are_matched() -> None:
     assert found["1/mu/b"] == "state/1/mu/b"
 
 
+def test_a_donated_array_without_a_successor() -> None:
+    donate = TraceOptions(donate_argnums=(0, 1))
+    program = traced(lambda state, batch: (state, batch.sum()), f32(4), f32(8), options=donate)
+    assert program.carried == (0, None)
+
+
+def test_a_donated_number_is_not_succeeded_by_the_loss() -> None:
+    def step(state: Any, batch: Any) -> Any:
+        return {"w": state["w"] * 2.0}, batch.sum()
+
+    program = traced(step, {"w": f32(4), "lr": f32()}, BATCH, options=DONATE)
+    assert "1" not in succession(program)
+
+
+def test_state_given_by_keyword() -> None:
+    program = traced(lambda *, state, batch: (touch(state), batch.sum()), state=PARAMS, batch=BATCH)
+    assert succession(program) == {"0/b": "state/b", "0/w": "state/w"}
+
+
 def test_no_output_succeeds_twice() -> None:
     program = traced(lambda a, b: touch(a), PARAMS, PARAMS)
     assert program.carried == (0, 1)

@@ -10,7 +10,6 @@ import pytest
 from jax import lax
 
 from meshwright.compiler.analysis.flops import node_flops
-from meshwright.compiler.analysis.fusion import materialised_values
 from meshwright.compiler.analysis.op_kind import fuses_operands, is_fusible, op_kind
 from meshwright.compiler.ir import Node
 from meshwright.cost_models.compute import OpKind
@@ -72,37 +71,3 @@ def test_kind_and_fusion(fun: Any, args: Any, kind: OpKind, fusible: bool, reads
     assert op_kind(node) is kind
     assert is_fusible(node) is fusible
     assert fuses_operands(node) is reads_fused
-
-
-def _materialised_ops(fun: Any, *args: Any) -> set[str]:
-    graph = traced(fun, *args).graph
-    found = materialised_values(graph)
-    return {n.op for n in graph.nodes if not found.isdisjoint(n.results)}
-
-
-def test_a_chain_between_matmuls_writes_only_its_end() -> None:
-    def fun(x: Any, w: Any) -> Any:
-        return jnp.tanh(jnp.exp(x @ w) * 2.0) @ w
-
-    assert _materialised_ops(fun, f32(4, 4), f32(4, 4)) == {"dot_general", "tanh"}
-
-
-def test_a_reduction_reads_its_chain_without_memory() -> None:
-    assert _materialised_ops(lambda x: jnp.exp(x).sum(), f32(8)) == {"reduce_sum"}
-
-
-def test_a_residual_read_far_away_is_written() -> None:
-    def fun(x: Any) -> Any:
-        kept = jnp.exp(x)
-        for _ in range(60):
-            x = jnp.sin(x)
-        return x * kept
-
-    graph = traced(fun, f32(8)).graph
-    (exp,) = [n for n in graph.nodes if n.op == "exp"]
-    assert exp.results[0] in materialised_values(graph)
-
-
-def test_inputs_and_outputs_lie_in_memory() -> None:
-    graph = traced(lambda x: jnp.exp(x), f32(8)).graph
-    assert {*graph.inputs, *graph.outputs} <= materialised_values(graph)

@@ -104,6 +104,9 @@ def test_names_are_seen_through_wrappers(fun: Callable[..., Any]) -> None:
         (TraceOptions(), [False, False, False]),
         (TraceOptions(donate_argnums=0), [True, True, False]),
         (TraceOptions(donate_argnames="state"), [True, True, False]),
+        (TraceOptions(donate_argnums=(1,)), [False, False, True]),
+        (TraceOptions(donate_argnames="batch"), [False, False, True]),
+        (TraceOptions(donate_argnames=("state", "batch")), [True, True, True]),
     ],
 )
 def test_donation(options: TraceOptions, donated: list[bool]) -> None:
@@ -130,6 +133,12 @@ def test_static_arguments_are_no_inputs(options: TraceOptions) -> None:
     program = traced(scale, f32(4), 3, f32(4), options=options)
     assert program.in_paths == ("x", "y")
     assert traced(scale, f32(4), 1, f32(4), options=options).num_nodes == 0
+
+
+def test_a_static_position_among_variable_arguments_keeps_the_names_right() -> None:
+    options = TraceOptions(static_argnums=1)
+    program = traced(lambda a, *rest: a * rest[0] + rest[1], f32(4), 3, f32(4), options=options)
+    assert program.in_paths == ("a", "arg1")
 
 
 def test_python_scalars_are_inputs_of_weak_type() -> None:

@@ -86,5 +86,7 @@ def test_equals_one_device(
     assert sum(c.count for c in plan.collectives) > 0, "a plan that communicates nothing shows nothing"
     losses, state = _run(step, state, expected.batches)
     np.testing.assert_allclose(losses, expected.losses, rtol=LOSS_RTOL)
-    for found, wanted in zip(jax.tree.leaves(_parameters(state)), jax.tree.leaves(expected.parameters), strict=True):
+    for found, wanted in zip(
+        jax.tree.leaves(_parameters(state)), jax.tree.leaves(expected.parameters), strict=True
+    ):
         np.testing.assert_allclose(found, wanted, atol=PARAMETER_ATOL)

@@ -13,6 +13,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax import lax
+from jax.sharding import Mesh
+from jax.sharding import PartitionSpec as P
 
 from meshwright.compiler.frontend import TraceOptions, trace_program
 from meshwright.compiler.plan import program_fingerprint
@@ -84,6 +86,18 @@ def test_loop_bodies_and_trip_counts_count() -> None:
     assert _looped(jnp.sin) == _looped(jnp.sin)
     assert _looped(jnp.sin) != _looped(jnp.cos)
     assert _looped(jnp.sin) != _looped(jnp.sin, length=4)
+
+
+def test_bodies_of_shard_map_count(devices: list[jax.Device]) -> None:
+    mesh = Mesh(np.array(devices).reshape(2, 4), ("data", "model"))
+
+    def of(factor: float) -> str:
+        spec = P("data")
+        scale = jax.shard_map(lambda v: v * factor, mesh=mesh, in_specs=spec, out_specs=spec)
+        return fingerprint(lambda x: scale(x), f32(8, 8))
+
+    assert of(2.0) == of(2.0)
+    assert of(2.0) != of(3.0)
 
 
 def test_literals_count_and_constants_do_not() -> None:

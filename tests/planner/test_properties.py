@@ -70,7 +70,9 @@ def _model(shapes: Sequence[tuple[int, int]], ops: Sequence[Op], cluster: mw.Clu
     specs = [jax.ShapeDtypeStruct(s, jnp.float32) for s in shapes]
     program = trace_program(_function(ops), TraceOptions(), specs, {})
     _RULES.prepare(n for n in walk_nodes(program.graph) if not n.regions)
-    return ModelBuilder(program, LogicalMesh(cluster, (cluster.num_devices,), ("data",)), _RULES, {}).build(None)
+    return ModelBuilder(program, LogicalMesh(cluster, (cluster.num_devices,), ("data",)), _RULES, {}).build(
+        None
+    )
 
 
 def _enumerate(model: Model) -> tuple[np.ndarray, np.ndarray]:
@@ -135,9 +137,7 @@ def test_solver_finds_the_optimum(
 
 def _with_links(factor: float) -> mw.Cluster:
     base = load_hardware("h100")
-    links = {
-        name: {"bandwidth": factor * getattr(base, name).bandwidth} for name in ("inner", "outer")
-    }
+    links = {name: {"bandwidth": factor * getattr(base, name).bandwidth} for name in ("inner", "outer")}
     return mw.Cluster("fast", load_hardware("h100", {"link": links}), (1, 2))
 
 
@@ -203,11 +203,13 @@ print(mw.plan(_mlp, *_MLP_ARGUMENTS, cluster="h100:1x8", budget_bytes=3e6).hash)
 
 
 def test_ten_runs_one_plan() -> None:
-    hashes = {
-        mw.plan(_mlp, *_MLP_ARGUMENTS, cluster="h100:1x8", budget_bytes=3e6).hash for _ in range(8)
-    }
+    hashes = {mw.plan(_mlp, *_MLP_ARGUMENTS, cluster="h100:1x8", budget_bytes=3e6).hash for _ in range(8)}
     for seed, threads in itertools.product(("1",), ("1", "2")):
         environment = {**os.environ, "PYTHONHASHSEED": seed, "OMP_NUM_THREADS": threads}
         command = [sys.executable, "-c", _PRINT_HASH, os.path.dirname(__file__)]
-        hashes.add(subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout.strip())
+        hashes.add(
+            subprocess.run(
+                command, env=environment, capture_output=True, text=True, check=True
+            ).stdout.strip()
+        )
     assert len(hashes) == 1

@@ -140,6 +140,8 @@ def _summary(plan: mw.Plan) -> str:
     for path, spec in plan.shardings.items():
         if spec:
             lines.append(f"{path} [{', '.join('*'.join(dim) or '-' for dim in spec)}]")
-    uses = sorted((u.kind, "*".join(u.axes), u.bytes, u.op, u.count) for u in plan.collectives if u.bytes > 4096)
+    uses = sorted(
+        (u.kind, "*".join(u.axes), u.bytes, u.op, u.count) for u in plan.collectives if u.bytes > 4096
+    )
     lines += [f"{kind} over {axes}: {count} x {size} bytes for {op}" for kind, axes, size, op, count in uses]
     return "\n".join(lines) + "\n"

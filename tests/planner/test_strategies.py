@@ -10,12 +10,13 @@ import numpy as np
 import pytest
 from jax import lax
 
+from meshwright.compiler.analysis.fusion import FusedOperation, fused_operations
 from meshwright.compiler.frontend import TraceOptions, trace_program
-from meshwright.compiler.ir import Node
 from meshwright.compiler.planner.layout import Layout, replicated
 from meshwright.compiler.planner.reshard import Step
-from meshwright.compiler.planner.strategies import Strategy, node_strategies
+from meshwright.compiler.planner.strategies import Strategy, operation_strategies
 from meshwright.compiler.rules import RuleBook
+from meshwright.compiler.rules.fused import fused_rule
 from meshwright.cost_models.collectives import Collective
 
 BOOK = RuleBook()
@@ -26,14 +27,15 @@ def f32(*shape: int) -> jax.ShapeDtypeStruct:
     return jax.ShapeDtypeStruct(shape, "float32")
 
 
-def only(fun: Any, *args: Any) -> Node:
-    (node,) = trace_program(fun, TraceOptions(), args, {}).graph.nodes
-    return node
+def only(fun: Any, *args: Any) -> FusedOperation:
+    """The one operation that the whole function is."""
+    (operation,) = set(fused_operations(trace_program(fun, TraceOptions(), args, {}).graph).values())
+    return operation
 
 
 def strategies(fun: Any, *args: Any, mesh: tuple[int, ...] = (2,)) -> tuple[Strategy, ...]:
-    node = only(fun, *args)
-    return node_strategies(node, BOOK.rule(node), mesh)
+    operation = only(fun, *args)
+    return operation_strategies(operation, fused_rule(operation, BOOK.rule), mesh)
 
 
 def shown(found: tuple[Strategy, ...], *names: str) -> list[str]:
@@ -51,7 +53,7 @@ def test_a_matmul_on_one_axis_has_four() -> None:
         "[-, x], [x, -] -> [-, -] +x",
         "replicated, [-, x] -> [-, x]",
     ]
-    assert [s.num_shards for s in found] == [1, 2, 2, 2]
+    assert [s.shards for s in found] == [(1,), (2,), (2,), (2,)]
     assert all(s.steps == () for s in found)
 
 
@@ -60,7 +62,7 @@ def test_a_matmul_on_two_axes_has_all_products() -> None:
     assert len(found) == 16
     assert "[x, y], [y, -] -> [x, -] +y" in shown(found, "x", "y")
     assert "[-, x*y], [x*y, -] -> [-, -] +x +y" in shown(found, "x", "y")
-    assert max(s.num_shards for s in found) == 8
+    assert max(s.shards for s in found) == (8,)
 
 
 def test_a_batched_matmul_may_split_its_batch() -> None:
@@ -139,7 +141,7 @@ def test_a_number_spoils_a_pending_sum() -> None:
 def test_nothing_to_split_leaves_one() -> None:
     found = strategies(lambda x: lax.rev(x, (0,)), f32(3))
     (alone,) = [s for s in found if not s.results[0].partial]
-    assert alone == Strategy((replicated(1),), (replicated(1),))
+    assert alone == Strategy((replicated(1),), (replicated(1),), (1,))
 
 
 PROGRAMS = [
@@ -158,21 +160,22 @@ PROGRAMS = [
 @pytest.mark.parametrize("mesh", MESHES, ids=str)
 @pytest.mark.parametrize(("fun", "args"), PROGRAMS)
 def test_every_strategy_is_sound(fun: Any, args: tuple[Any, ...], mesh: tuple[int, ...]) -> None:
-    node = only(fun, *args)
-    found = node_strategies(node, BOOK.rule(node), mesh)
-    assert found[0].num_shards == 1
+    operation = only(fun, *args)
+    found = operation_strategies(operation, fused_rule(operation, BOOK.rule), mesh)
+    assert set(found[0].shards) == {1}
     assert not any(x.used_axes for x in (*found[0].operands, *found[0].results))
     assert len(set(found)) == len(found)
     for strategy in found:
-        sides = [*zip(node.operands, strategy.operands, strict=True)]
-        sides += zip(node.results, strategy.results, strict=True)
+        sides = [*zip(operation.operands, strategy.operands, strict=True)]
+        sides += zip(operation.results, strategy.results, strict=True)
         for value, layout in sides:
             assert len(layout.dims) == value.type.rank
             axes = [*layout.split_axes, *layout.partial]
             assert len(set(axes)) == len(axes)
             for size, dim in zip(value.type.shape, layout.dims, strict=True):
                 assert size % np.prod([mesh[a] for a in dim], dtype=int) == 0
-        assert strategy.num_shards <= np.prod(mesh)
+        assert len(strategy.shards) == len(operation.nodes)
+        assert all(1 <= n <= np.prod(mesh) for n in strategy.shards)
 
 
 def test_the_order_does_not_change() -> None:

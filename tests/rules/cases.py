@@ -9,6 +9,7 @@ from jax import lax
 from tests.rules.shard_execution import Case
 
 X = (16, 8)
+POSITIVE_DEFINITE = np.eye(4, dtype=np.float32) + 0.5 * np.ones((2, 4, 4), np.float32)
 FLAGS = np.arange(128).reshape(X) % 3 == 0
 INDICES = np.array([[3], [0], [15], [7], [3], [1], [9], [12]], np.int32)
 THREE, ZERO = np.array(3, np.int32), np.array(0, np.int32)
@@ -123,6 +124,11 @@ MOVEMENT = [
     Case("reshape", lambda x, shapes: lax.reshape(x, shapes[0] if shapes else (4, 4, 8)), (X,), 3, "split"),
     Case("reshape", lambda x, shapes: lax.reshape(x, shapes[0] if shapes else (128,)), (X,), 2, "merge"),
     Case("reshape", lambda x, shapes: lax.reshape(x, shapes[0] if shapes else (8, 16)), (X,), 3, "regroup"),
+    # Halves of the whole are halves of both; thirds and quarters are not.
+    Case("reshape", lambda x, shapes: lax.reshape(x, shapes[0] if shapes else (8, 3)), ((6, 4),), 1, "odd"),
+    Case(
+        "reshape", lambda x, shapes: lax.reshape(x, shapes[0] if shapes else (4, 6)), ((3, 8),), 0, "coprime"
+    ),
     Case("squeeze", lambda x, shapes: lax.squeeze(x, (1,)), ((16, 1, 8),), 2),
     Case(
         "broadcast_in_dim",
@@ -200,6 +206,7 @@ ROUTING = [
 ]
 
 TRANSFORMS = [
+    Case("cholesky", lambda x, shapes: lax.linalg.cholesky_p.bind(x), (POSITIVE_DEFINITE,), 1),
     Case("fft", lambda x, shapes: lax.fft(x, "FFT", (x.shape[1],)), (np.ones(X, np.complex64),), 1),
 ]
 

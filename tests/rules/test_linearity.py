@@ -91,6 +91,12 @@ def test_the_rest_has_no_group(name: str) -> None:
     assert linear_groups(_node(name, *NOT_LINEAR[name])) == ()
 
 
+def test_integer_division_is_not_additive() -> None:
+    args = [jax.ShapeDtypeStruct(X, "int32")]
+    (node,) = trace_program(lambda x: lax.div(x, np.int32(2)), TraceOptions(), args, {}).graph.nodes
+    assert linear_groups(node) == ()
+
+
 def test_integers_are_not_cast_as_sums() -> None:
     fun = lambda x: lax.convert_element_type(x, jnp.float32)  # noqa: E731
     args = [jax.ShapeDtypeStruct(X, "int32")]

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import jax
 import jax.extend
@@ -12,7 +14,7 @@ import pytest
 from jax import lax
 
 from meshwright.compiler.frontend import TraceOptions, trace_program
-from meshwright.compiler.ir import Node
+from meshwright.compiler.ir import Node, walk_nodes
 from meshwright.compiler.rules import FactorRule, RuleBook
 from meshwright.compiler.rules.registry import rule_key
 from tests.rules.shard_execution import BOOK
@@ -51,6 +53,42 @@ def test_dims_contracted_with_themselves_are_one_factor() -> None:
 def test_random_bits_are_free_in_every_dim() -> None:
     (node,) = nodes(lambda k: jax.random.bits(k, (4, 8)), jax.eval_shape(lambda: jax.random.key(0)))
     assert str(BOOK.rule(node)) == "([])->([a b]) {a=4 b=8}"
+
+
+@pytest.mark.parametrize(
+    "key",
+    [jax.ShapeDtypeStruct((2,), "uint32"), jax.eval_shape(lambda: jax.random.key(0))],
+    ids=["raw", "typed"],
+)
+def test_rules_of_random_keys_have_the_ranks_of_their_values(key: Any) -> None:
+    program = trace_program(
+        lambda k: jax.random.normal(jax.random.split(k)[0], (16, 8)), TraceOptions(), (key,), {}
+    )
+    for node in walk_nodes(program.graph):
+        rule = BOOK.rule(node)
+        assert [len(t) for t in rule.operands] == [o.type.rank for o in node.operands], node
+        assert [len(t) for t in rule.results] == [r.type.rank for r in node.results], node
+
+
+@pytest.mark.parametrize(
+    "fun",
+    [
+        lambda a, b: lax.linalg.triangular_solve(a, b, left_side=True),
+        lambda a, b: lax.linalg.cholesky_p.bind(a),
+    ],
+    ids=["triangular_solve", "cholesky"],
+)
+def test_what_a_solve_makes_is_not_free(fun: Callable[..., Any]) -> None:
+    """A result dim that no operand has is computed from all of them, so no device can make its part alone."""
+    (node,) = nodes(fun, f32(8, 8), f32(8, 8))
+    rule = BOOK.rule(node)
+    read = {f for tensor in rule.operands for dim in tensor for f in dim}
+    assert set(rule.splittable()) <= read, str(rule)
+
+
+def test_a_barrier_hands_its_dims_through() -> None:
+    *_, barrier = nodes(lambda x: lax.optimization_barrier((x, x * 2.0)), f32(8, 4))
+    assert str(BOOK.rule(barrier)) == "([a b], [c d])->([a b], [c d]) {a=8 b=4 c=8 d=4}"
 
 
 def test_equal_operations_share_a_rule() -> None:

@@ -14,6 +14,9 @@ from numpy.typing import NDArray
 
 from .ordering import elimination_order
 
+# numpy's arrays have at most 64.
+_MOST_AXES = 60
+
 
 @dataclass(frozen=True, eq=False)
 class Bucket:
@@ -89,7 +92,9 @@ def _lay_out(
     position[order] = np.arange(len(order))
     waiting: list[list[tuple[int, tuple[int, ...]]]] = [[] for _ in sizes]
     for number, (i, j) in enumerate(pairs):
-        scope = (i, j) if position[i] < position[j] else (j, i)
+        ends = (i, j) if position[i] < position[j] else (j, i)
+        # A node without a choice needs no axis: its pair tables are unary costs of the other end.
+        scope = tuple(u for u in ends if sizes[u] > 1) or ends[:1]
         waiting[scope[0]].append((len(sizes) + number, scope))
     next_factor, buckets, is_exact = len(sizes) + len(pairs), [], True
     for v in order:
@@ -110,19 +115,22 @@ def _groups(
     factors: list[tuple[int, tuple[int, ...]]], sizes: NDArray[np.int64], table_limit: int
 ) -> list[list[tuple[int, tuple[int, ...]]]]:
     """Partition factors so that each part's joint table fits the limit: largest first, first fit."""
-    joint = {u for _, s in factors for u in s}
-    if math.prod(int(sizes[u]) for u in joint) <= table_limit:
+    if _fits({u for _, s in factors for u in s}, sizes, table_limit):
         return [factors]
     groups: list[tuple[set[int], list[tuple[int, tuple[int, ...]]]]] = []
     for factor in sorted(factors, key=lambda f: (-len(f[1]), f[0])):
         for nodes, members in groups:
-            if math.prod(int(sizes[u]) for u in nodes.union(factor[1])) <= table_limit:
+            if _fits(nodes.union(factor[1]), sizes, table_limit):
                 nodes.update(factor[1])
                 members.append(factor)
                 break
         else:
             groups.append((set(factor[1]), [factor]))
     return [members for _, members in groups]
+
+
+def _fits(nodes: set[int], sizes: NDArray[np.int64], table_limit: int) -> bool:
+    return len(nodes) <= _MOST_AXES and math.prod(int(sizes[u]) for u in nodes) <= table_limit
 
 
 def _bucket(

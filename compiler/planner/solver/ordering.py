@@ -25,7 +25,7 @@ def elimination_order(
     Returns:
         A permutation of the nodes; ties go to the smaller index, so the order is reproducible.
     """
-    weight = [math.log(max(k, 1)) for k in sizes]
+    weight = [_log(k) for k in sizes]
     near: list[set[int]] = [set() for _ in sizes]
     for i, j in pairs:
         near[i].add(j)
@@ -34,26 +34,33 @@ def elimination_order(
     heap = [(k, v) for v, k in enumerate(key)]
     heapq.heapify(heap)
     order, done = [], [False] * len(sizes)
+    limit = _log(table_limit) + 1
     while heap:
         k, v = heapq.heappop(heap)
         if done[v] or k != key[v]:
             continue
         done[v] = True
         order.append(v)
-        for u in _remove(v, near, weight, key, join=k <= math.log(table_limit) + 1e-9):
+        for u in _remove(v, near, weight, key, join=k <= limit):
             heapq.heappush(heap, (key[u], u))
     return order
 
 
-def _remove(v: int, near: list[set[int]], weight: list[float], key: list[float], join: bool) -> list[int]:
+def _log(size: float) -> int:
+    """Logarithm in fixed point: sums kept up to date stay exact, so ties are ties on every machine."""
+    return round(math.log(max(size, 1)) * (1 << 30))
+
+
+def _remove(v: int, near: list[set[int]], weight: list[int], key: list[int], join: bool) -> list[int]:
     """Take v out of the graph, join its neighbours, and return them with their keys renewed."""
-    around = sorted(near[v])
+    around = near[v]
+    near[v] = set()
     for u in around:
         near[u].discard(v)
+        key[u] -= weight[v]
         if join:
-            near[u].update(around)
-            near[u].discard(u)
-    for u in around:
-        key[u] = weight[u] + sum(weight[w] for w in sorted(near[u]))
-    near[v] = set()
-    return around
+            new = around - near[u]
+            new.discard(u)
+            near[u] |= new
+            key[u] += sum(weight[w] for w in new)
+    return sorted(around)

@@ -11,6 +11,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -127,7 +128,10 @@ def _arc_consistent(problem: Problem) -> list[NDArray[np.bool_]] | None:
 
 
 def _undominated(problem: Problem) -> list[Index]:
-    """Drop dominated strategies of each node in turn, against the neighbours' strategies still left."""
+    """Drop dominated strategies of each node in turn, against the neighbours' strategies still left.
+
+    Repeated layers share their tables, so nodes that see the same ones are judged once.
+    """
     around = incident(problem)
     weights: list[list[Array]] = [[] for _ in range(problem.num_nodes)]
     for usage in problem.usages:
@@ -136,10 +140,32 @@ def _undominated(problem: Problem) -> list[Index]:
     for usage in problem.edge_usages:
         on_edge.setdefault(usage.edge, []).append(usage.bytes)
     kept = [np.arange(k) for k in problem.sizes]
-    for i in np.argsort(problem.sizes, kind="stable"):
+    known: dict[Hashable, Index] = {}
+    for i in map(int, np.argsort(problem.sizes, kind="stable")):
         if len(kept[i]) > 1:
-            kept[i] = _survivors(problem, int(i), kept, around[i], weights[i], on_edge)
+            sight = _sight(problem, i, kept, around[i], weights[i], on_edge)
+            if sight not in known:
+                known[sight] = _survivors(problem, i, kept, around[i], weights[i], on_edge)
+            kept[i] = known[sight]
     return kept
+
+
+def _sight(
+    problem: Problem,
+    i: int,
+    kept: list[Index],
+    around: list[tuple[int, bool]],
+    weights: list[Array],
+    on_edge: dict[int, list[Array]],
+) -> Hashable:
+    """Return all that decides which strategies of a node survive; shared tables by identity."""
+    edges = []
+    for number, turned in around:
+        edge = problem.edges[number]
+        other = kept[edge.i if turned else edge.j].tobytes()
+        edges.append((id(edge.cost), turned, other, *map(id, on_edge.get(number, ()))))
+    held = tuple(w.tobytes() for w in weights)
+    return (problem.costs[i].tobytes(), kept[i].tobytes(), held, tuple(edges))
 
 
 def _survivors(
