@@ -8,8 +8,10 @@ target is 10 CPU seconds after the trace for 32 layers.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from enum import StrEnum
 from typing import Annotated
 
 import typer
@@ -21,6 +23,17 @@ from .report import report
 _BUDGET_SHARES = (0.5, 0.95)
 # Where none does: so much more than the least budget that the planner names.
 _BUDGET_SLACK = 1.1
+
+
+class ModelName(StrEnum):
+    """Models that can be planned alone: the names in ``benchmarks.models``, which imports JAX."""
+
+    DECODER = "decoder"
+    DECODER_SCAN = "decoder-scan"
+    DECODER_SHORT = "decoder-short"
+    MLP = "mlp"
+    MOE = "moe"
+    CNN = "cnn"
 
 
 @dataclass(frozen=True)
@@ -106,7 +119,7 @@ def measure(case: Case) -> Row:
         model=case.model,
         layers=case.layers,
         cluster=case.cluster,
-        mesh=found if case.mesh else f"{found} of {len(plan.certificate.meshes)}",
+        mesh=found if case.mesh else f"{found} (best of {len(plan.certificate.meshes)})",
         budget_mib=case.budget_bytes / 2**20 if case.budget_bytes else None,
         trace_s=timed.trace_s,
         rules_s=timed.rules_s,
@@ -131,8 +144,8 @@ def measure_tight(case: Case, free: Row, shares: Sequence[float]) -> Row:
     Args:
         case: what to plan.
         free: the row of its plan without this budget.
-        shares: of that plan's peak, at least one; the first that something fits is taken, or a little over the
-            least budget that the planner names.
+        shares: of that plan's peak, at least one; the first that something fits is taken, or a little over
+            the least budget that the planner names.
     """
     least = 0
     for share in shares:
@@ -172,7 +185,7 @@ def run(chosen: Sequence[Case], shares: Sequence[float]) -> list[Row]:
 
 def main(
     layers: Annotated[list[int] | None, typer.Option(help="Layers; may be repeated.", min=1)] = None,
-    model: Annotated[str | None, typer.Option(help="One of benchmarks.models.MODELS, alone.")] = None,
+    model: Annotated[ModelName | None, typer.Option(help="This model alone.")] = None,
     cluster: Annotated[str, typer.Option(help="Cluster of the one model.")] = "h100:1x8",
     mesh: Annotated[str | None, typer.Option(help="Mesh of the one model, as 2x4; else searched.")] = None,
     share: Annotated[float | None, typer.Option(help="Also plan in this share of the memory.")] = None,
@@ -180,10 +193,12 @@ def main(
     json: Annotated[bool, typer.Option(help="Print JSON.")] = False,
 ) -> None:
     """Measure how long planning takes."""
+    if mesh is not None and not re.fullmatch(r"\d+(x\d+)*", mesh):
+        raise typer.BadParameter(f"{mesh!r} is no mesh: give sizes, as 8 or 2x4.", param_hint="--mesh")
     depths = tuple(layers or ((2,) if quick else (12, 32)))
     single = model is not None or mesh is not None or cluster != "h100:1x8"
     if single:
-        chosen = [Case(model or "decoder", n, cluster, mesh, quick=quick) for n in depths]
+        chosen = [Case(model.value if model else "decoder", n, cluster, mesh, quick=quick) for n in depths]
     else:
         chosen = cases(depths, quick)
     default = () if single else _BUDGET_SHARES

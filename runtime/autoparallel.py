@@ -25,7 +25,7 @@ from ..cost_models.cluster import Cluster
 from .executable import Executable, OtherSignature
 from .local_cluster import local_cluster
 from .plan_check import check_plan
-from .signature import Call, CallReader, has_python_scalars
+from .signature import Call, CallReader
 from .state_init import init_state
 
 ClusterLike = str | Cluster | None
@@ -66,10 +66,7 @@ class AutoParallel:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Runs the function planned; arguments and results are as ``jax.jit``'s."""
         latest = self._latest
-        if latest is None or kwargs or not latest.takes_plain_calls or not outside_any_trace():
-            return self._slow_call(args, kwargs)
-        # A Python number is weakly typed, which the compiled program would not notice.
-        if has_python_scalars(args):
+        if latest is None or kwargs or not latest.takes(args) or not outside_any_trace():
             return self._slow_call(args, kwargs)
         try:
             return latest.call(args)

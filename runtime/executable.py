@@ -11,7 +11,7 @@ import jax
 from ..compiler.ir import Program
 from ..compiler.lowering import SpmdProgram, device_mesh
 from ..compiler.plan import Plan
-from .signature import Call
+from .signature import Call, is_weak
 
 
 class OtherSignature(Exception):
@@ -22,7 +22,6 @@ class Executable:
     """One plan, compiled for one signature.
 
     Attributes:
-        takes_plain_calls: whether a call without static and keyword arguments can come straight here.
         boundary: shardings of arguments and results, as ``jax.jit`` takes them.
     """
 
@@ -44,13 +43,26 @@ class Executable:
             "in_shardings": self._in_shardings,
             "out_shardings": jax.tree.unflatten(program.out_tree, spmd.result_shardings),
         }
-        self.takes_plain_calls = not call.names and not call.static_positions and not call.static_keywords
+        self._plain = not call.names and not call.static_positions and not call.static_keywords
+        # Only of scalars is the weak type in doubt; arrays are weak where they were to begin with.
+        self._weak = [(i, a.weak_type) for i, a in enumerate(call.avals) if a.weak_type or a.shape == ()]
 
         def planned(*dynamic: Any) -> Any:
             return jax.tree.unflatten(program.out_tree, spmd(jax.tree.leaves(dynamic)))
 
         planned.__name__ = program.name
         self._jitted = jax.jit(planned, donate_argnums=_donated_positions(program, call), **self.boundary)
+
+    def takes(self, args: Sequence[Any]) -> bool:
+        """Whether a call by position alone can go straight to ``call``.
+
+        XLA's executable checks shapes, types and structure, but would take a weakly typed number for a strong
+        one, which promotes otherwise.
+        """
+        if not self._plain:
+            return False
+        leaves = jax.tree.leaves(args)
+        return len(leaves) == len(self._call.avals) and all(is_weak(leaves[i]) == weak for i, weak in self._weak)
 
     @functools.cached_property
     def lowered(self) -> jax.stages.Lowered:

@@ -138,9 +138,9 @@ def avals_key(avals: Sequence[Any]) -> tuple[Any, ...]:
     return tuple((a.shape, a.dtype, bool(getattr(a, "weak_type", False))) for a in avals)
 
 
-def has_python_scalars(args: Any) -> bool:
-    """Whether a pytree holds Python numbers, which JAX types weakly."""
-    return not _PYTHON_SCALARS.isdisjoint(map(type, jax.tree.leaves(args)))
+def is_weak(leaf: Any) -> bool:
+    """Whether JAX types an argument's leaf weakly, as it does Python's numbers."""
+    return type(leaf) in _PYTHON_SCALARS or getattr(leaf, "weak_type", False)
 
 
 def _is_array_like(leaf: Any) -> bool:

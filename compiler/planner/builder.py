@@ -198,7 +198,7 @@ class ModelBuilder:
                 self._touch(value)
             else:
                 sites = _sites(operation, wire)
-                self.read(sites, variable, menu.operands[wire], value, weight, operation.anchor)
+                self.read(sites, variable, menu.operands[wire], value, weight, operation.nodes[place])
 
     def _touch(self, value: Value) -> None:
         definition = self.definition(value)

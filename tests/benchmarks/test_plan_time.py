@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 import meshwright as mw
-from benchmarks.models import make_workload
+from benchmarks.models import MODELS, make_workload
 from benchmarks.phases import timed_plan
-from benchmarks.plan_time import Case, Row, cases, measure, measure_tight
+from benchmarks.plan_time import Case, ModelName, Row, cases, measure, measure_tight
 from meshwright.compiler.planner import PlanOptions, search
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -74,6 +74,10 @@ def test_a_share_that_nothing_fits_gives_a_little_over_the_least_budget() -> Non
     assert tight.budget_mib is not None
     assert 0.01 * free.memory_mib < tight.budget_mib
     assert tight.memory_mib <= tight.budget_mib
+
+
+def test_every_model_can_be_named() -> None:
+    assert [name.value for name in ModelName] == list(MODELS)
 
 
 def test_the_default_rows_cover_both_depths_both_clusters_search_and_scan() -> None:

@@ -1,7 +1,8 @@
 """Without annotations the planner finds what experts write by hand.
 
-Each program is planned for eight H100s; the shardings and collectives are compared with golden text. After a change
-that is meant to alter plans, look at the difference and run ``UPDATE_GOLDEN=1 pytest tests/planner/test_rediscovery.py``.
+Each program is planned for eight H100s; the shardings and collectives are compared with golden text. After a
+change that is meant to alter plans, look at the difference and run ``UPDATE_GOLDEN=1 pytest
+tests/planner/test_rediscovery.py``.
 """
 
 import os

@@ -12,6 +12,7 @@ from jax import lax
 
 from meshwright.compiler.analysis.fusion import FusedOperation, fused_operations
 from meshwright.compiler.frontend import TraceOptions, trace_program
+from meshwright.compiler.ir import Value
 from meshwright.compiler.planner.layout import Layout, replicated
 from meshwright.compiler.planner.reshard import Step
 from meshwright.compiler.planner.strategies import Strategy, operation_strategies
@@ -176,6 +177,70 @@ def test_every_strategy_is_sound(fun: Any, args: tuple[Any, ...], mesh: tuple[in
                 assert size % np.prod([mesh[a] for a in dim], dtype=int) == 0
         assert len(strategy.shards) == len(operation.nodes)
         assert all(1 <= n <= np.prod(mesh) for n in strategy.shards)
+
+
+def _scaled_sum(x: Any, y: Any) -> Any:
+    return (x - y) / 4.0
+
+
+def _softmax(x: Any, largest: Any, total: Any) -> Any:
+    return jnp.exp(x - largest[:, None]) / total[:, None]
+
+
+def _merged(x: Any, y: Any) -> Any:
+    return jnp.transpose(x, (1, 0, 2)).reshape(x.shape[1], -1) * 2.0 + y
+
+
+LOOPS = [
+    (_scaled_sum, (f32(8, 16), f32(8, 16))),
+    (_softmax, (f32(8, 16), f32(8), f32(8))),
+    (_merged, (f32(4, 8, 16), f32(8, 64))),
+    (lambda x: -x.T.reshape(-1), (f32(8, 16),)),
+]
+
+
+def unordered(layout: Layout) -> Layout:
+    """A node alone splits one factor by axes in one order; two factors of a loop may come in another."""
+    return Layout(tuple(tuple(sorted(dim)) for dim in layout.dims), layout.partial)
+
+
+@pytest.mark.parametrize("mesh", [(2,), (2, 4)], ids=str)
+@pytest.mark.parametrize(("fun", "args"), LOOPS)
+def test_a_strategy_of_a_loop_suits_each_of_its_nodes(
+    fun: Any, args: tuple[Any, ...], mesh: tuple[int, ...]
+) -> None:
+    """Each value has one layout wherever the loop makes or reads it, so nothing is resharded inside."""
+    operation = only(fun, *args)
+    assert len(operation.nodes) > 1
+    suited = []
+    for node in operation.nodes:
+        single = FusedOperation((node,), frozenset(node.results))
+        found = operation_strategies(single, fused_rule(single, BOOK.rule), mesh)
+        suited.append({(*map(unordered, s.operands), *map(unordered, s.results)) for s in found})
+    for strategy in operation_strategies(operation, fused_rule(operation, BOOK.rule), mesh):
+        layouts = dict(zip(operation.operands, strategy.operands, strict=True))
+        layouts |= dict(zip(operation.results, strategy.results, strict=True))
+        for node, allowed in zip(operation.nodes, suited, strict=True):
+            values = dict.fromkeys(o for o in node.operands if isinstance(o, Value))
+            found = tuple(unordered(layouts[v]) for v in (*values, *node.results))
+            assert found in allowed, (node.op, strategy)
+
+
+def test_a_pending_sum_passes_through_a_linear_loop() -> None:
+    found = shown(strategies(_scaled_sum, f32(8), f32(8)), "x")
+    assert found == [
+        "replicated, replicated -> replicated, replicated",
+        "[x], [x] -> [x], [x]",
+        "[-] +x, [-] +x -> [-] +x, [-] +x",
+    ]
+    assert not any("+" in text for text in shown(strategies(_softmax, f32(8, 2), f32(8), f32(8)), "x"))
+
+
+def test_nodes_of_a_loop_share_the_work_their_results_are_split_by() -> None:
+    """The shifted maximum of a row is made on every device that holds a part of the row."""
+    found = strategies(lambda x, m: x * jnp.sin(m)[:, None], f32(8, 16), f32(8), mesh=(2, 4))
+    by_rows = [s for s in found if s.results[-1] == Layout(((0,), (1,)))]
+    assert [s.shards for s in by_rows] == [(2, 2, 8)]
 
 
 def test_the_order_does_not_change() -> None:

@@ -126,9 +126,7 @@ MOVEMENT = [
     Case("reshape", lambda x, shapes: lax.reshape(x, shapes[0] if shapes else (8, 16)), (X,), 3, "regroup"),
     # Halves of the whole are halves of both; thirds and quarters are not.
     Case("reshape", lambda x, shapes: lax.reshape(x, shapes[0] if shapes else (8, 3)), ((6, 4),), 1, "odd"),
-    Case(
-        "reshape", lambda x, shapes: lax.reshape(x, shapes[0] if shapes else (4, 6)), ((3, 8),), 0, "coprime"
-    ),
+    Case("reshape", lambda x, shapes: lax.reshape(x, (5, 3)), ((3, 5),), 0, "coprime"),
     Case("squeeze", lambda x, shapes: lax.squeeze(x, (1,)), ((16, 1, 8),), 2),
     Case(
         "broadcast_in_dim",

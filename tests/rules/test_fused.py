@@ -52,14 +52,9 @@ def outer_rule(fun: Loop, operation: FusedOperation) -> FactorRule:
 
     operands = tuple(renumbered(rule.operands[i]) for i in argument_order(fun, operation))
     result = renumbered(rule.results[-1])
-    seen = {f: i for f, i in number.items()}
-    return FactorRule(
-        tuple(rule.sizes[f] for f in seen),
-        operands,
-        (result,),
-        frozenset(seen[f] for f in rule.reduced),
-        frozenset(seen[f] for f in rule.fixed if f in seen),
-    )
+    sizes = tuple(rule.sizes[f] for f in number)
+    fixed = frozenset(number[f] for f in rule.fixed if f in number)
+    return FactorRule(sizes, operands, (result,), frozenset(number[f] for f in rule.reduced), fixed)
 
 
 def _normalised(x: Any, mean: Any, variance: Any, scale: Any) -> Any:

@@ -1,0 +1,218 @@
+"""The decorator behaves like ``jax.jit``: calls, options, transformations, threads."""
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax.sharding import NamedSharding
+from jax.sharding import PartitionSpec as P
+
+import meshwright as mw
+
+PINS = {"params/w": P(None, "data"), "x": P("data")}
+
+
+def _params(seed: int = 0) -> dict[str, jax.Array]:
+    return {"w": jax.random.normal(jax.random.key(seed), (16, 32)), "b": jnp.ones(32)}
+
+
+def _x(rows: int = 16, seed: int = 1) -> jax.Array:
+    return jax.random.normal(jax.random.key(seed), (rows, 16))
+
+
+def _predict(params: Any, x: jax.Array, power: int = 2, *, scale: Any = 1.0) -> jax.Array:
+    return scale * jnp.tanh(x @ params["w"] + params["b"]) ** power
+
+
+def _planned(fun: Callable[..., Any] = _predict, **options: Any) -> Any:
+    return mw.autoparallel(fun, **{"cluster": "cpu:8", "mesh": (8,), "pins": PINS, **options})
+
+
+def test_equals_the_plain_function_and_keeps_its_name() -> None:
+    planned = _planned()
+    np.testing.assert_allclose(planned(_params(), _x()), _predict(_params(), _x()), rtol=1e-5, atol=1e-6)
+    assert planned.__name__ == "_predict"
+    assert planned.__wrapped__ is _predict
+
+
+def test_arguments_lie_as_planned_whatever_they_come_as() -> None:
+    planned = _planned()
+    expected = _predict(_params(), _x())
+    mesh = jax.make_mesh((8,), ("other",))
+    elsewhere = jax.device_put(_x(), NamedSharding(mesh, P(None, "other")))
+    on_one_device = jax.device_put(_x(), jax.devices()[3])
+    for x in (np.asarray(_x()), _x(), on_one_device, elsewhere):
+        np.testing.assert_allclose(planned(_params(), x), expected, rtol=1e-5, atol=1e-6)
+
+
+def test_new_shapes_are_planned_anew_and_old_ones_remembered() -> None:
+    traces: list[tuple[int, ...]] = []
+
+    def counted(params: Any, x: jax.Array) -> jax.Array:
+        traces.append(x.shape)
+        return _predict(params, x)
+
+    planned = _planned(counted)
+    for rows in (16, 32, 16, 32, 16):
+        assert planned(_params(), _x(rows)).shape == (rows, 32)
+    assert traces == [(16, 16), (32, 16)]
+
+
+def test_static_arguments_by_number_and_by_name() -> None:
+    planned = _planned(static_argnums=2)
+    np.testing.assert_allclose(planned(_params(), _x(), 3), _predict(_params(), _x(), 3), rtol=1e-5,
+    atol=1e-6) named = _planned(static_argnames="power") np.testing.assert_allclose(named(_params(), _x(),
+    power=3), _predict(_params(), _x(), 3), rtol=1e-5, atol=1e-6) np.testing.assert_allclose(named(_params(),
+    _x(), 1), _predict(_params(), _x(), 1), rtol=1e-5, atol=1e-6)
+
+
+def test_keyword_arguments_and_python_numbers() -> None:
+    planned = _planned(static_argnames="power")
+    found = planned(params=_params(), x=_x(), scale=2.0)
+    np.testing.assert_allclose(found, _predict(_params(), _x(), scale=2.0), rtol=1e-5, atol=1e-6)
+    assert planned(_params(), _x(), scale=jnp.bfloat16(2)).dtype == _predict(_params(), _x(), scale=jnp.bfloat16(2)).dtype
+
+
+def test_weak_types_promote_as_under_jit() -> None:
+    def scaled(x: jax.Array, by: Any) -> jax.Array:
+        return x * by
+
+    planned = mw.autoparallel(scaled, cluster="cpu:8", mesh=(8,))
+    half = jnp.ones(8, jnp.bfloat16)
+    assert planned(half, jnp.float32(2)).dtype == jnp.float32
+    assert planned(half, 2.0).dtype == jnp.bfloat16
+    assert planned(half, jnp.float32(2)).dtype == jnp.float32
+
+
+def test_donated_arguments_are_given_away() -> None:
+    def step(state: Any, x: jax.Array) -> Any:
+        return jax.tree.map(lambda p: p + x.sum(), state), x.mean()
+
+    planned = mw.autoparallel(step, cluster="cpu:8", mesh=(8,), donate_argnums=0)
+    state = planned.init(_params)
+    planned.plan(state, _x())
+    state, _ = planned(state, _x())
+    kept = state["w"]
+    state, _ = planned(state, _x())
+    assert kept.is_deleted()
+    assert not state["w"].is_deleted()
+
+
+def test_state_goes_out_as_it_comes_in() -> None:
+    def step(state: Any, x: jax.Array) -> Any:
+        grads = jax.grad(lambda p: jnp.mean(_predict(p, x)))(state)
+        return jax.tree.map(lambda p, g: p - g, state, grads), 0.0
+
+    planned = mw.autoparallel(step, cluster="cpu:8", mesh=(8,), pins={"state/w": P("data")}, donate_argnums=0)
+    state, _ = planned(_params(), _x())
+    assert state["w"].sharding.spec == P("data")
+
+
+def test_init_makes_no_array_whole_on_one_device() -> None:
+    def make(seed: jax.Array) -> Any:
+        return {"w": jax.random.normal(jax.random.key(seed), (64, 32)), "b": jnp.zeros(32)}
+
+    def step(params: Any, x: jax.Array) -> Any:
+        return jax.tree.map(lambda p: p * x.sum(), params), x
+
+    unplanned = mw.autoparallel(step, cluster="cpu:8", mesh=(8,))
+    pinned = mw.autoparallel(step, cluster="cpu:8", mesh=(8,), pins={"params/*": P("data")})
+    shapes = jax.eval_shape(make, 0)
+    pinned.plan(shapes, _x())
+    for state in (unplanned.init(make, 0), pinned.init(make, 0)):
+        for leaf, whole in zip(jax.tree.leaves(state), jax.tree.leaves(shapes), strict=True):
+            assert all(shard.data.nbytes * 8 == whole.size * 4 for shard in leaf.addressable_shards)
+    np.testing.assert_allclose(pinned.init(make, 3)["w"], make(3)["w"], rtol=1e-6)
+
+
+def test_under_transformations() -> None:
+    planned = _planned()
+
+    def loss(params: Any) -> jax.Array:
+        return jnp.sum(planned(params, _x()))
+
+    expected = jax.grad(lambda p: jnp.sum(_predict(p, _x())))(_params())
+    for found in (jax.grad(loss)(_params()), jax.jit(jax.grad(loss))(_params())):
+        jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5), found, expected)
+    stacked = jnp.stack([_x(16, seed) for seed in range(3)])
+    batched = jax.vmap(planned, in_axes=(None, 0))(_params(), stacked)
+    np.testing.assert_allclose(batched, jax.vmap(lambda x: _predict(_params(), x))(stacked), rtol=1e-5,
+    atol=1e-6)
+
+
+def test_custom_derivatives_hold_under_grad() -> None:
+    @jax.custom_vjp
+    def clipped(x: jax.Array) -> jax.Array:
+        return x
+
+    clipped.defvjp(lambda x: (x, None), lambda _, g: (jnp.clip(g, -1.0, 1.0),))
+    planned = mw.autoparallel(lambda x: clipped(x) * 5.0, cluster="cpu:8", mesh=(8,))
+    np.testing.assert_allclose(jax.grad(lambda x: planned(x).sum())(jnp.ones(8)), np.ones(8))
+
+
+def test_planned_inside_planned() -> None:
+    inner = _planned()
+
+    @mw.autoparallel(cluster="cpu:8", mesh=(8,))
+    def outer(params: Any, x: jax.Array) -> jax.Array:
+        return inner(params, x) + 1.0
+
+    np.testing.assert_allclose(outer(_params(), _x()), _predict(_params(), _x()) + 1.0, rtol=1e-5, atol=1e-6)
+
+
+def test_closed_over_arrays() -> None:
+    table = jax.random.normal(jax.random.key(5), (64, 16))
+    planned = mw.autoparallel(lambda i: table[i] * 2.0, cluster="cpu:8", mesh=(8,))
+    ids = jnp.arange(0, 64, 4)
+    np.testing.assert_allclose(planned(ids), table[ids] * 2.0)
+
+
+def test_methods_and_none_leaves() -> None:
+    class Model:
+        scale = 3.0
+
+        @mw.autoparallel(cluster="cpu:8", mesh=(8,), static_argnums=0)
+        def __call__(self, tree: Any) -> Any:
+            return {"a": tree["a"] * self.scale, "none": None}
+
+    found = Model().__call__({"a": jnp.ones(8), "none": None})
+    assert found["none"] is None
+    np.testing.assert_allclose(found["a"], 3 * np.ones(8))
+
+
+def test_threads_share_one_plan() -> None:
+    plans: list[str] = []
+    planned = _planned(progress=plans.append)
+    barrier = threading.Barrier(4)
+
+    def call(seed: int) -> bool:
+        barrier.wait()
+        found = planned(_params(seed), _x(16, seed))
+        return bool(np.allclose(found, _predict(_params(seed), _x(16, seed)), rtol=1e-5, atol=1e-6))
+
+    with ThreadPoolExecutor(4) as pool:
+        assert all(pool.map(call, range(4)))
+    assert len(plans) == 1
+
+
+def test_inspection() -> None:
+    planned = _planned()
+    specs = jax.eval_shape(_params), jax.eval_shape(_x)
+    plan = planned.plan(*specs)
+    assert plan.shardings["params/w"] == ((), ("data",))
+    assert plan == planned.plan(_params(), _x())
+    assert "sdy.sharding" in planned.lower(*specs).as_text()
+    assert planned.lower(*specs).compile().memory_analysis() is not None
+
+
+@pytest.mark.parametrize("devices", [3, 6])
+def test_fewer_devices_than_there_are(devices: int) -> None:
+    planned = mw.autoparallel(_predict, cluster=f"cpu:{devices}", mesh=(devices,), pins={"x": P("data")})
+    found = planned(_params(), _x(18))
+    assert len(found.sharding.device_set) == devices
+    np.testing.assert_allclose(found, _predict(_params(), _x(18)), rtol=1e-5, atol=1e-6)

@@ -1,0 +1,173 @@
+"""Bad input gets one clear error that names the argument, the number and the way out; nothing is half done."""
+
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax.sharding import PartitionSpec as P
+
+import meshwright as mw
+
+
+def _step(params: Any, batch: Any) -> Any:
+    loss = jnp.mean((batch["x"] @ params["w"]) ** 2)
+    return jax.tree.map(lambda p: p - loss, params), loss
+
+
+def _arguments(rows: int = 32) -> tuple[Any, Any]:
+    return {"w": np.ones((16, 8), np.float32)}, {"x": np.ones((rows, 16), np.float32)}
+
+
+def _planned(**options: Any) -> Any:
+    return mw.autoparallel(_step, **{"cluster": "cpu:8", "mesh": (8,), **options})
+
+
+def _still_works(planned: Any) -> None:
+    assert planned(*_arguments())[1].shape == ()
+
+
+def test_a_batch_that_does_not_divide() -> None:
+    planned = _planned(pins={"batch/x": P("data")})
+    with pytest.raises(mw.IndivisibleError) as caught:
+        planned(*_arguments(30))
+    message = str(caught.value)
+    assert all(part in message for part in ("batch/x", "30", "8", "data", "Pad it to 32"))
+    _still_works(planned)
+
+
+def test_an_unpinned_batch_that_does_not_divide_still_runs() -> None:
+    planned = _planned()
+    expected = _step(*_arguments(31))[1]
+    np.testing.assert_allclose(planned(*_arguments(31))[1], expected, rtol=1e-6)
+
+
+def test_a_plan_of_another_shape() -> None:
+    plan = _planned().plan(*_arguments())
+    with pytest.raises(mw.PlanMismatchError, match=r"batch/x.*64, 16.*32, 16"):
+        mw.autoparallel(_step, plan=plan)(*_arguments(64))
+    _still_works(mw.autoparallel(_step, plan=plan))
+
+
+def test_a_plan_of_another_program() -> None:
+    plan = _planned().plan(*_arguments())
+
+    def other(params: Any, batch: Any) -> Any:
+        return _step(params, {"x": jnp.tanh(batch["x"])})
+
+    with pytest.raises(mw.PlanMismatchError, match="the computation of _step"):
+        mw.autoparallel(other, plan=plan)(*_arguments())
+    with pytest.raises(mw.PlanMismatchError, match="batch/x is .absent. here"):
+        mw.autoparallel(lambda params, extra: params, plan=plan)(*_arguments())
+
+
+def test_a_plan_for_other_devices() -> None:
+    with pytest.raises(mw.PlanMismatchError, match=r"number of devices is 8 here but 16"):
+        mw.autoparallel(_step, cluster="cpu:16", mesh=(16,))(*_arguments())
+    plan = _planned().plan(*_arguments())
+    with pytest.raises(mw.PlanMismatchError, match="the cluster is 'h100:1x8' here but 'cpu:8'"):
+        mw.autoparallel(_step, plan=plan, cluster="h100:1x8")(*_arguments())
+
+
+@pytest.mark.parametrize("damage", ["cut", "altered", "text", "empty"])
+def test_a_damaged_plan_file(damage: str, tmp_path: Path) -> None:
+    path = tmp_path / "plan.json"
+    _planned().plan(*_arguments()).save(path)
+    content = path.read_bytes()
+    altered = content.replace(b'"batch/x"', b'"batch/y"')
+    path.write_bytes({"cut": content[:-50], "altered": altered, "text": b"hello", "empty": b""}[damage])
+    with pytest.raises(mw.PlanFormatError, match=r"plan\.json"):
+        mw.Plan.load(path)
+
+
+def test_a_budget_nothing_fits_names_one_that_does() -> None:
+    planned = _planned(budget_bytes=300)
+    with pytest.raises(mw.InfeasibleError) as caught:
+        planned.plan(*_arguments())
+    error = caught.value
+    assert error.budget_bytes == 300
+    assert error.top_tensors and error.top_tensors[0][1] > 0
+    assert "test_bad_input.py" in error.live_point
+    fitting = _planned(budget_bytes=error.least_budget_bytes).plan(*_arguments())
+    assert fitting.peak_memory_bytes <= error.least_budget_bytes
+    with pytest.raises(mw.InfeasibleError):
+        _planned(budget_bytes=error.least_budget_bytes * 0.98).plan(*_arguments())
+
+
+@pytest.mark.parametrize("name", ["h1000:8", "h100", "h100:0x8", "h100:2x8x2", "v5e:3x5", "", "nowhere.toml"])
+def test_an_unknown_cluster(name: str) -> None:
+    with pytest.raises(mw.MeshwrightError) as caught:
+        mw.autoparallel(_step, cluster=name)
+    assert repr(name) in str(caught.value) or name in str(caught.value)
+
+
+def test_a_function_that_cannot_be_traced() -> None:
+    def branches(x: jax.Array) -> jax.Array:
+        return x if x.sum() > 0 else -x
+
+    with pytest.raises(mw.TraceError, match="branches cannot be traced"):
+        mw.autoparallel(branches, cluster="cpu:8")(jnp.ones(8))
+
+
+def test_errors_of_the_function_itself_come_through() -> None:
+    def broken(x: jax.Array) -> jax.Array:
+        raise KeyError("mine")
+
+    with pytest.raises(KeyError, match="mine"):
+        mw.autoparallel(broken, cluster="cpu:8")(jnp.ones(8))
+
+
+def test_leaves_that_are_no_arrays_are_all_named() -> None:
+    with pytest.raises(mw.ArgumentError) as caught:
+        _planned()({"w": "text", "v": object()}, {"x": np.ones(3)})
+    assert all(part in str(caught.value) for part in ("params/w is 'text'", "params/v", "static_argnames"))
+
+
+def test_static_arguments_that_cannot_be_hashed() -> None:
+    planned = mw.autoparallel(lambda x, n: x, cluster="cpu:8", static_argnums=1)
+    with pytest.raises(mw.ArgumentError, match="cannot be hashed"):
+        planned(jnp.ones(8), [1])
+
+
+@pytest.mark.parametrize(
+    ("pins", "part"),
+    [
+        ({"params/v": P()}, "matches no argument"),
+        ({"params/w": P("rows")}, "names the axis"),
+        ({"params/w": P("data", "data")}, "an axis twice"),
+        ({"params/w": P(None, None, "data")}, "has 3 dims"),
+        ({"params/w": "data"}, "PartitionSpec"),
+    ],
+)
+def test_pins_that_cannot_be_honoured(pins: Any, part: str) -> None:
+    planned = _planned(pins=pins)
+    with pytest.raises(mw.PinError, match=part) as caught:
+        planned(*_arguments())
+    assert next(iter(pins)) in str(caught.value)
+
+
+def test_pins_on_axes_that_no_mesh_has() -> None:
+    with pytest.raises(mw.PinError, match=r"rows.*mesh="):
+        mw.autoparallel(_step, cluster="cpu:8", pins={"params/w": P("rows")})(*_arguments())
+
+
+@pytest.mark.parametrize("mesh", [(3,), (2, 2), {"a": 8, "b": 2}, (0, 8), (-1, -8)])
+def test_a_mesh_that_does_not_fit(mesh: Any) -> None:
+    with pytest.raises(mw.InvalidMeshError, match=r"8|size"):
+        mw.autoparallel(_step, cluster="cpu:8", mesh=mesh)(*_arguments())
+
+
+@pytest.mark.parametrize(
+    "options", [{"effort": 7}, {"budget_bytes": -1}, {"budget_bytes": 0}, {"time_limit_s": 0}]
+)
+def test_options_out_of_range(options: Any) -> None:
+    with pytest.raises(mw.ArgumentError, match=next(iter(options))):
+        mw.autoparallel(_step, cluster="cpu:8", **options)
+
+
+def test_a_plan_with_pins_contradicts_itself() -> None:
+    plan = _planned().plan(*_arguments())
+    with pytest.raises(mw.ArgumentError, match="pins="):
+        mw.autoparallel(_step, plan=plan, pins={"params/w": P()})
