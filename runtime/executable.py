@@ -62,7 +62,8 @@ class Executable:
         if not self._plain:
             return False
         leaves = jax.tree.leaves(args)
-        return len(leaves) == len(self._call.avals) and all(is_weak(leaves[i]) == weak for i, weak in self._weak)
+        known = len(leaves) == len(self._call.avals)
+        return known and all(is_weak(leaves[i]) == weak for i, weak in self._weak)
 
     @functools.cached_property
     def lowered(self) -> jax.stages.Lowered:

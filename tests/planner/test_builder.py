@@ -137,10 +137,19 @@ def test_values_live_from_their_operation_to_their_last_reader() -> None:
 
 
 def test_a_value_read_late_by_its_loop_stays_until_then() -> None:
-    model = model_of(lambda x, w: jnp.sin(jnp.cos(jnp.exp(w))) + x * w, f32(64), f32(64), options=DONATE)
+    model = model_of(lambda x: jnp.sin(jnp.cos(jnp.exp(x)) + x), f32(64), options=DONATE)
+    assert [n.split(" ")[0] for n in model.live_names] == ["arguments", "exp", "cos", "add", "sin"]
+    (read,) = reads_by(model, deciders(model, "sin")[0])
+    assert read.sites == (Site(0, -1, 0), Site(2, -1, 1))
     x = usage(model, model.inputs[0])
-    late = model.live_names.index(next(n for n in model.live_names if n.startswith("mul")))
-    assert (x.start, x.end) == (0, late + 1)
+    assert (x.start, x.end) == (0, 4)
+
+
+def test_results_stay_to_the_end() -> None:
+    model = model_of(lambda x: (x @ x, jnp.exp(x) @ x), f32(*SQUARE))
+    first, second = deciders(model, "dot_general")
+    assert (usage(model, first).start, usage(model, first).end) == (1, model.problem.num_points)
+    assert usage(model, second).end == model.problem.num_points
 
 
 def test_bytes_are_those_of_one_device() -> None:

@@ -1,4 +1,4 @@
-"""Properties of the planner on random programs of up to six operations, against enumeration of every choice."""
+"""Properties of the planner on random programs of up to six operations, against enumeration."""
 
 import dataclasses
 import itertools
@@ -43,7 +43,7 @@ def programs(draw: st.DrawFn) -> tuple[list[tuple[int, int]], list[Op]]:
 
 
 def _function(ops: Sequence[Op]) -> Callable[..., Any]:
-    """Applies each operation to earlier values where the shapes allow, else ``tanh``; returns the last two values."""
+    """Applies each operation to earlier values where shapes allow, else ``tanh``; returns the last two."""
 
     def run(*arguments: jax.Array) -> list[jax.Array]:
         values = list(arguments)

@@ -236,6 +236,15 @@ def test_a_pending_sum_passes_through_a_linear_loop() -> None:
     assert not any("+" in text for text in shown(strategies(_softmax, f32(8, 2), f32(8), f32(8)), "x"))
 
 
+def test_only_what_depends_on_a_pending_sum_is_pending() -> None:
+    def fun(x: Any, r: Any) -> Any:
+        return x * lax.broadcast_in_dim(r, (8,), ())
+
+    (pending,) = [s for s in strategies(fun, f32(8), f32()) if s.results[-1].partial]
+    layouts = dict(zip((n.op for n in only(fun, f32(8), f32()).nodes), pending.results, strict=True))
+    assert layouts == {"broadcast_in_dim": replicated(1), "mul": Layout(((),), (0,))}
+
+
 def test_nodes_of_a_loop_share_the_work_their_results_are_split_by() -> None:
     """The shifted maximum of a row is made on every device that holds a part of the row."""
     found = strategies(lambda x, m: x * jnp.sin(m)[:, None], f32(8, 16), f32(8), mesh=(2, 4))

@@ -183,6 +183,10 @@ def test_the_rest_is_not_linear(fun: Loop) -> None:
     assert groups(fun, X, X) == set()
 
 
+def test_a_pending_sum_divides_nothing() -> None:
+    assert groups(lambda x, r: lax.broadcast_in_dim(r, X, ()) / -x, X, ()) == set()
+
+
 def test_an_array_factor_is_linear_in_neither() -> None:
     """A factor that differs by element is known only where its elements are; products have no groups."""
     assert groups(lambda x, y: -x * y, X, X) == set()

@@ -29,13 +29,17 @@ def _predict(params: Any, x: jax.Array, power: int = 2, *, scale: Any = 1.0) -> 
     return scale * jnp.tanh(x @ params["w"] + params["b"]) ** power
 
 
+def _close(found: Any, expected: Any) -> None:
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
+
+
 def _planned(fun: Callable[..., Any] = _predict, **options: Any) -> Any:
     return mw.autoparallel(fun, **{"cluster": "cpu:8", "mesh": (8,), "pins": PINS, **options})
 
 
 def test_equals_the_plain_function_and_keeps_its_name() -> None:
     planned = _planned()
-    np.testing.assert_allclose(planned(_params(), _x()), _predict(_params(), _x()), rtol=1e-5, atol=1e-6)
+    _close(planned(_params(), _x()), _predict(_params(), _x()))
     assert planned.__name__ == "_predict"
     assert planned.__wrapped__ is _predict
 
@@ -47,7 +51,7 @@ def test_arguments_lie_as_planned_whatever_they_come_as() -> None:
     elsewhere = jax.device_put(_x(), NamedSharding(mesh, P(None, "other")))
     on_one_device = jax.device_put(_x(), jax.devices()[3])
     for x in (np.asarray(_x()), _x(), on_one_device, elsewhere):
-        np.testing.assert_allclose(planned(_params(), x), expected, rtol=1e-5, atol=1e-6)
+        _close(planned(_params(), x), expected)
 
 
 def test_new_shapes_are_planned_anew_and_old_ones_remembered() -> None:
@@ -64,18 +68,17 @@ def test_new_shapes_are_planned_anew_and_old_ones_remembered() -> None:
 
 
 def test_static_arguments_by_number_and_by_name() -> None:
-    planned = _planned(static_argnums=2)
-    np.testing.assert_allclose(planned(_params(), _x(), 3), _predict(_params(), _x(), 3), rtol=1e-5,
-    atol=1e-6) named = _planned(static_argnames="power") np.testing.assert_allclose(named(_params(), _x(),
-    power=3), _predict(_params(), _x(), 3), rtol=1e-5, atol=1e-6) np.testing.assert_allclose(named(_params(),
-    _x(), 1), _predict(_params(), _x(), 1), rtol=1e-5, atol=1e-6)
+    planned, named = _planned(static_argnums=2), _planned(static_argnames="power")
+    _close(planned(_params(), _x(), 3), _predict(_params(), _x(), 3))
+    _close(named(_params(), _x(), power=3), _predict(_params(), _x(), 3))
+    _close(named(_params(), _x(), 1), _predict(_params(), _x(), 1))
 
 
 def test_keyword_arguments_and_python_numbers() -> None:
     planned = _planned(static_argnames="power")
-    found = planned(params=_params(), x=_x(), scale=2.0)
-    np.testing.assert_allclose(found, _predict(_params(), _x(), scale=2.0), rtol=1e-5, atol=1e-6)
-    assert planned(_params(), _x(), scale=jnp.bfloat16(2)).dtype == _predict(_params(), _x(), scale=jnp.bfloat16(2)).dtype
+    _close(planned(params=_params(), x=_x(), scale=2.0), _predict(_params(), _x(), scale=2.0))
+    half = jnp.bfloat16(2)
+    assert planned(_params(), _x(), scale=half).dtype == _predict(_params(), _x(), scale=half).dtype
 
 
 def test_weak_types_promote_as_under_jit() -> None:
@@ -141,8 +144,9 @@ def test_under_transformations() -> None:
         jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5), found, expected)
     stacked = jnp.stack([_x(16, seed) for seed in range(3)])
     batched = jax.vmap(planned, in_axes=(None, 0))(_params(), stacked)
-    np.testing.assert_allclose(batched, jax.vmap(lambda x: _predict(_params(), x))(stacked), rtol=1e-5,
-    atol=1e-6)
+    np.testing.assert_allclose(
+        batched, jax.vmap(lambda x: _predict(_params(), x))(stacked), rtol=1e-5, atol=1e-6
+    )
 
 
 def test_custom_derivatives_hold_under_grad() -> None:
@@ -162,7 +166,7 @@ def test_planned_inside_planned() -> None:
     def outer(params: Any, x: jax.Array) -> jax.Array:
         return inner(params, x) + 1.0
 
-    np.testing.assert_allclose(outer(_params(), _x()), _predict(_params(), _x()) + 1.0, rtol=1e-5, atol=1e-6)
+    _close(outer(_params(), _x()), _predict(_params(), _x()) + 1.0)
 
 
 def test_closed_over_arrays() -> None:
@@ -215,4 +219,4 @@ def test_fewer_devices_than_there_are(devices: int) -> None:
     planned = mw.autoparallel(_predict, cluster=f"cpu:{devices}", mesh=(devices,), pins={"x": P("data")})
     found = planned(_params(), _x(18))
     assert len(found.sharding.device_set) == devices
-    np.testing.assert_allclose(found, _predict(_params(), _x(18)), rtol=1e-5, atol=1e-6)
+    _close(found, _predict(_params(), _x(18)))

@@ -1,4 +1,4 @@
-"""Bad input gets one clear error that names the argument, the number and the way out; nothing is half done."""
+"""Bad input gets one clear error naming the argument, the number and the way out; nothing is half done."""
 
 from pathlib import Path
 from typing import Any
