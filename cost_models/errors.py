@@ -1,5 +1,7 @@
 """Base error of the project and the errors of the cost models; `compiler.errors` re-exports all of them."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 
 
@@ -9,6 +11,19 @@ class MeshwrightError(Exception):
     Cause: any problem a user can act on. Example: `except mw.MeshwrightError` around a planning call catches
     them all and nothing else. Fix: read the message; it names the thing at fault and the way out.
     """
+
+    def __reduce__(self) -> tuple[object, ...]:
+        # Errors cross process boundaries; their constructors take more than a message.
+        return _rebuild, (type(self), self.args, self.__dict__)
+
+
+def _rebuild(
+    kind: type[MeshwrightError], args: tuple[object, ...], attributes: dict[str, object]
+) -> MeshwrightError:
+    error = kind.__new__(kind, *args)
+    error.args = args
+    error.__dict__.update(attributes)
+    return error
 
 
 class UnknownClusterError(MeshwrightError):

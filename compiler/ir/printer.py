@@ -87,11 +87,11 @@ def _shown(param: Any, programs: bool) -> bool:
 def _format_param(param: Any) -> str:
     if hasattr(param, "eqns") or hasattr(param, "jaxpr"):
         return _ADDRESS.sub("<...", " ".join(str(param).split()))
-    if callable(param) and hasattr(param, "__name__"):
-        return param.__name__
     if isinstance(param, (set, frozenset)):
         # The order of a set follows the hash seed.
         return "{" + ", ".join(sorted(map(_format_param, param))) + "}"
     if type(param) in (tuple, list):
         return "(" + ", ".join(map(_format_param, param)) + ")"
+    if callable(param) and hasattr(param, "__name__"):
+        return param.__name__
     return _ADDRESS.sub("<...", repr(param))

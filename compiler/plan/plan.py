@@ -238,8 +238,11 @@ class Plan(_Record, frozen=True):
 
     @property
     def hash(self) -> str:
-        """SHA-256 of all decisions and predictions: equal for equal plans, whatever machine made them."""
-        return hashlib.sha256(msgspec.json.encode(self)).hexdigest()
+        """SHA-256 of what was decided and predicted: equal for equal plans, wherever the code lies."""
+        decided = (self.fingerprint, self.hardware_hash, self.budget_bytes, self.mesh, self.arguments)
+        chosen = (self.results, self.layouts, self.values, self.reshards, self.stages, self.schedule)
+        predicted = (self.costs, self.memory.peak_bytes, self.memory.curve_bytes, self.certificate)
+        return hashlib.sha256(msgspec.json.encode((decided, chosen, predicted))).hexdigest()
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the plan as JSON; an existing file is replaced whole or not at all."""

@@ -96,12 +96,21 @@ class ModelBuilder:
     def constants(self, graph: Graph, weight: float) -> None:
         """Adds a graph's closed-over constants as values of free layout."""
         for value in graph.constants:
-            self.add_value(f"constant {value}", value, weight, self.menus.plain(value.type))
+            made = self.add_value(f"constant {value}", value, weight, self.menus.plain(value.type))
+            self.lifetimes.keep_to_end(made.variable, 0)
 
-    def add_value(self, name: str, value: Value, weight: float, menu: Menu) -> Definition:
-        """Adds a variable that decides the layout of one value, alive from now on."""
+    def add_value(self, name: str, value: Value, weight: float, menu: Menu, alive: bool = True) -> Definition:
+        """Adds a variable that decides the layout of one value.
+
+        Args:
+            name: for messages.
+            value: the value.
+            weight: how often it is made per step.
+            menu: its layouts.
+            alive: whether it takes memory of its own, from now on.
+        """
         variable = self._add(Variable(name, menu.strategies, weight, value=value), menu)
-        return self._define(value, variable, 0, menu)
+        return self._define(value, variable, 0, menu, alive)
 
     def alias(self, value: Value, operand: Operand) -> None:
         """Gives a value the definition of another; a literal has none."""
@@ -121,7 +130,7 @@ class ModelBuilder:
         operand: Operand,
         weight: float,
         node: Node | None,
-    ) -> None:
+    ) -> int | None:
         """Adds a read of a value.
 
         Args:
@@ -131,10 +140,13 @@ class ModelBuilder:
             operand: what is read; a literal costs nothing.
             weight: how often per step.
             node: the reading node, for its source line.
+
+        Returns:
+            The problem's edge, if the read has one.
         """
         source = self.definition(operand)
         if source is None or not isinstance(operand, Value):
-            return
+            return None
         self.lifetimes.touch(source)
         cost = self._edges.cost(operand.type, source.layouts, targets, weight)
         edge = None
@@ -146,6 +158,7 @@ class ModelBuilder:
             self.lifetimes.copy(edge, self._edges.copies(operand.type, source.layouts, targets))
         what = operand.path or str(operand)
         self._reads.append(Read(sites, source, reader, targets, operand.type, weight, what, node, edge))
+        return edge
 
     def _input(self, position: int, value: Value) -> int:
         pinned = self._pins.get(position)

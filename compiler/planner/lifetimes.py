@@ -19,7 +19,7 @@ class Lifetimes:
         self._names: list[str] = ["arguments"]
         self._intervals: dict[tuple[int, int], list[int]] = {}
         self._bytes: dict[tuple[int, int], np.ndarray] = {}
-        self._copies: list[tuple[int, int, np.ndarray]] = []
+        self._copies: dict[int, tuple[int, int, np.ndarray]] = {}
         self._to_end: set[tuple[int, int]] = set()
 
     @property
@@ -56,7 +56,13 @@ class Lifetimes:
     def copy(self, edge: int, local_bytes: np.ndarray) -> None:
         """A resharded copy is made and read now."""
         if local_bytes.any():
-            self._copies.append((edge, len(self._names) - 1, local_bytes))
+            self._copies[edge] = (len(self._names) - 1, len(self._names), local_bytes)
+
+    def hold_copy(self, edge: int) -> None:
+        """A resharded copy is still wanted now."""
+        if edge in self._copies:
+            start, _, local_bytes = self._copies[edge]
+            self._copies[edge] = (start, len(self._names), local_bytes)
 
     def usages(self) -> tuple[Usage, ...]:
         """Memory of values."""
@@ -72,4 +78,4 @@ class Lifetimes:
 
     def edge_usages(self) -> tuple[EdgeUsage, ...]:
         """Memory of resharded copies."""
-        return tuple(EdgeUsage(edge, at, at + 1, local) for edge, at, local in self._copies)
+        return tuple(EdgeUsage(edge, start, end, local) for edge, (start, end, local) in self._copies.items())

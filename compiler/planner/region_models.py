@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from ..ir import Node, Operand, Value
+from .layout import Layout
 from .model import Definition, Site
 
 if TYPE_CHECKING:
@@ -49,17 +50,18 @@ def _scan(builder: ModelBuilder, node: Node, weight: float) -> None:
     first_slice = first_carry + node.params["num_carry"]
     trips = weight * max(node.params["length"], 1)
     builder.lifetimes.tick(f"scan at {node.source}")
-    for position, (operand, value) in enumerate(zip(node.operands, body.inputs, strict=True)):
-        _enter(builder, node, position, operand, value, weight, trips, stacked=position >= first_slice)
+    held = _enter_unchanged(builder, node, 0, body.inputs[:first_carry], weight, trips)
     carries = body.inputs[first_carry:first_slice]
-    stacks = [_stack(builder, node, value, trips) for value in node.results[len(carries) :]]
+    _enter_carries(builder, node, first_carry, carries, weight, trips)
+    held += _enter_slices(builder, node, first_slice, body.inputs[first_slice:], weight, trips)
+    n_carry = len(carries)
+    stacks = [_stack(builder, node, value, trips) for value in node.results[n_carry:]]
     builder.constants(body, trips)
     builder.walk(body, trips)
-    n_carry = len(carries)
     _leave(builder, node, 0, _carried(builder, carries), body.outputs[:n_carry], trips)
     _leave(builder, node, 0, stacks, body.outputs[n_carry:], trips, first=n_carry, stacked=True)
-    _alias_all(builder, node.results[: len(carries)], carries)
-    _hold(builder, (*node.operands, *body.inputs))
+    _alias_all(builder, node.results[:n_carry], carries)
+    _hold(builder, (*node.operands[:first_carry], *node.operands[first_slice:], *body.inputs), held)
 
 
 def _while(builder: ModelBuilder, node: Node, weight: float) -> None:
@@ -68,33 +70,64 @@ def _while(builder: ModelBuilder, node: Node, weight: float) -> None:
     trips = weight * _WHILE_TRIPS
     builder.lifetimes.tick(f"while at {node.source}")
     carries = body.inputs[n_body:]
-    entered = (*condition.inputs[:n_condition], *body.inputs[:n_body], *carries)
-    for position, (operand, value) in enumerate(zip(node.operands, entered, strict=True)):
-        _enter(builder, node, position, operand, value, weight, trips, stacked=False)
+    unchanged = (*condition.inputs[:n_condition], *body.inputs[:n_body])
+    held = _enter_unchanged(builder, node, 0, unchanged, weight, trips)
+    _enter_carries(builder, node, len(unchanged), carries, weight, trips)
     _alias_all(builder, condition.inputs[n_condition:], carries)
     for region in (condition, body):
         builder.constants(region, trips)
         builder.walk(region, trips)
     _leave(builder, node, 1, _carried(builder, carries), body.outputs, trips)
     _alias_all(builder, node.results, carries)
-    _hold(builder, (*node.operands, *entered))
+    _hold(builder, (*node.operands[: len(unchanged)], *carries), held)
 
 
-def _enter(
+def _enter_unchanged(
+    builder: ModelBuilder, node: Node, first: int, values: Sequence[Value], weight: float, trips: float
+) -> list[int]:
+    """What a loop only reads is the operand itself, or one resharded copy of it for all trips."""
+    edges = []
+    for position, value in enumerate(values, first):
+        menu = builder.menus.plain(value.type)
+        name = f"{node.op} input at {node.source}"
+        inside = builder.add_value(name, value, trips, menu, alive=False)
+        edges.append(_read_operand(builder, node, position, inside, inside.layouts, weight))
+    return [edge for edge in edges if edge is not None]
+
+
+def _enter_carries(
+    builder: ModelBuilder, node: Node, first: int, values: Sequence[Value], weight: float, trips: float
+) -> None:
+    for position, value in enumerate(values, first):
+        inside = builder.add_value(
+            f"{node.op} carry at {node.source}", value, trips, builder.menus.plain(value.type)
+        )
+        _read_operand(builder, node, position, inside, inside.layouts, weight)
+
+
+def _enter_slices(
+    builder: ModelBuilder, node: Node, first: int, values: Sequence[Value], weight: float, trips: float
+) -> list[int]:
+    """A scanned operand is sliced along its leading dim, which stays whole."""
+    edges = []
+    for position, value in enumerate(values, first):
+        name = f"scan slice at {node.source}"
+        inside = builder.add_value(name, value, trips, builder.menus.plain(value.type))
+        layouts = builder.menus.plain(node.operands[position].type, leading=True).results[0]
+        edges.append(_read_operand(builder, node, position, inside, layouts, weight))
+    return [edge for edge in edges if edge is not None]
+
+
+def _read_operand(
     builder: ModelBuilder,
     node: Node,
     position: int,
-    operand: Operand,
-    value: Value,
+    inside: Definition,
+    layouts: tuple[Layout, ...],
     weight: float,
-    trips: float,
-    stacked: bool,
-) -> None:
-    """A loop operand becomes a body input; a scanned one is sliced along its leading dim."""
-    menu = builder.menus.plain(value.type)
-    inside = builder.add_value(f"{node.op} input at {node.source}", value, trips, menu)
-    targets = builder.menus.plain(operand.type, leading=True).results[0] if stacked else inside.layouts
-    builder.read((Site(node.index, -1, position),), inside.variable, targets, operand, weight, node)
+) -> int | None:
+    site = Site(node.index, -1, position)
+    return builder.read((site,), inside.variable, layouts, node.operands[position], weight, node)
 
 
 def _stack(builder: ModelBuilder, node: Node, value: Value, trips: float) -> Definition:
@@ -130,12 +163,14 @@ def _alias_all(builder: ModelBuilder, values: Sequence[Value], operands: Sequenc
         builder.alias(value, operand)
 
 
-def _hold(builder: ModelBuilder, operands: Sequence[Operand]) -> None:
-    """What a loop reads stays alive until its last trip."""
+def _hold(builder: ModelBuilder, operands: Sequence[Operand], copies: Sequence[int] = ()) -> None:
+    """What a loop reads, and resharded copies of it, stay alive until its last trip."""
     for operand in operands:
         definition = builder.definition(operand)
         if definition is not None:
             builder.lifetimes.touch(definition)
+    for edge in copies:
+        builder.lifetimes.hold_copy(edge)
 
 
 RegionModel = Callable[["ModelBuilder", Node, float], None]

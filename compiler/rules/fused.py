@@ -39,9 +39,10 @@ def fused_rule(operation: FusedOperation, rule_of: Callable[[Node], FactorRule])
     for node, wires in zip(operation.nodes, operation.wires, strict=True):
         operands, results = _instantiate(rule_of(node), node)
         for operand, wire, tensor in zip(node.operands, wires, operands, strict=True):
-            seen = outside[wire] if wire is not None else inside.get(operand) if _is_value(operand) else None
-            if seen is not None:
-                identify_tensors(seen, tensor)
+            if wire is not None:
+                identify_tensors(outside[wire], tensor)
+            elif isinstance(operand, Value):
+                identify_tensors(inside[operand], tensor)
         inside.update(zip(node.results, results, strict=True))
     return close(outside, [inside[r] for r in operation.results])
 
@@ -90,11 +91,8 @@ def _scales(node: Node, positions: tuple[int, ...], uniform: set[Value]) -> bool
     if node.op not in ("mul", "div") or len(positions) != 1 or "float" not in node.results[0].type.dtype:
         return False
     (at,) = positions
-    return node.operands[1 - at] in uniform and (node.op == "mul" or at == 0)
-
-
-def _is_value(operand: Operand) -> bool:
-    return not isinstance(operand, Literal)
+    factor = node.operands[1 - at]
+    return (factor in uniform or factor.type.rank == 0) and (node.op == "mul" or at == 0)
 
 
 def _instantiate(rule: FactorRule, node: Node) -> tuple[list[Tensor], list[Tensor]]:

@@ -177,3 +177,11 @@ def test_constants_choose_their_layout() -> None:
     assert usage(model, definition.variable).start == 0
     (matmul,) = deciders(model, "dot_general")
     assert [r.source for r in reads_by(model, matmul)][1] is definition
+
+
+def test_constants_stay_to_the_end() -> None:
+    table = np.ones(SQUARE, np.float32)
+    program = traced(lambda x: jnp.exp(x @ table) @ x, f32(*SQUARE))
+    model = built(program)
+    (constant,) = program.graph.constants
+    assert usage(model, model.definitions[constant].variable).end == model.problem.num_points

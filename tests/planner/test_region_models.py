@@ -77,18 +77,35 @@ def test_the_loops_dim_is_never_split() -> None:
     assert {s.results[0].dims[0] for s in stack.strategies} == {()}
 
 
-def test_a_loops_operands_stay_until_its_last_trip() -> None:
-    def fun(h: Any, w: Any) -> Any:
-        return lax.scan(lambda c, _: (jnp.tanh(c @ w), None), h, None, 4)[0].sum()
+def _repeated_product() -> tuple[Any, Model]:
+    """A scan whose weights ``w`` stay and whose carry ``h`` changes, both given away."""
 
-    model = model_of(fun, f32(*SQUARE), f32(*SQUARE), options=TraceOptions(donate_argnums=(0, 1)))
+    def fun(h: Any, w: Any) -> Any:
+        return lax.scan(lambda c, _: (jnp.tanh(c @ w), None), h, None, 4)[0]
+
+    program = traced(fun, f32(64, 512), f32(*SQUARE), options=TraceOptions(donate_argnums=(0, 1)))
+    return program, built(program)
+
+
+def test_what_a_loop_only_reads_stays_until_its_last_trip() -> None:
+    _, model = _repeated_product()
     last = max(i for i, name in enumerate(model.live_names) if name.startswith("tanh"))
-    inside = [i for i, v in enumerate(model.variables) if v.name.startswith("scan input")]
-    assert len(inside) == 2
-    for variable in inside:
-        assert usage(model, variable).end >= last + 1
-    for variable in model.inputs:
-        assert usage(model, variable).end == last + 1
+    start = model.live_names.index(next(name for name in model.live_names if name.startswith("scan")))
+    h, w = model.inputs
+    assert usage(model, w).end == last + 1
+    assert usage(model, h).end == start + 1
+    (carry,) = [i for i, v in enumerate(model.variables) if v.name.startswith("scan carry")]
+    assert usage(model, carry).end >= last + 1
+
+
+def test_what_a_loop_only_reads_is_held_once() -> None:
+    _, model = _repeated_product()
+    assert len([u for u in model.problem.usages if u.bytes[0] == 4 * 512 * 512]) == 1
+    # A resharded copy lives as long as the loop.
+    last = max(i for i, name in enumerate(model.live_names) if name.startswith("tanh"))
+    (inside,) = [i for i, v in enumerate(model.variables) if v.name.startswith("scan input")]
+    (copy,) = [u for u in model.problem.edge_usages if model.problem.edges[u.edge].j == inside]
+    assert copy.end == last + 1
 
 
 def test_branches_share_the_weight() -> None:

@@ -233,3 +233,10 @@ def test_groups_are_additive(name: str) -> None:
         second = [b if held else a for held, a, b in zip(inside, one, other, strict=True)]
         added = [a + b if held else a for held, a, b in zip(inside, one, other, strict=True)]
         np.testing.assert_allclose(fun(*added), fun(*one) + fun(*second), rtol=1e-5, atol=1e-5)
+
+
+def test_a_scalar_scales_without_being_broadcast() -> None:
+    """JAX 0.10 traces ``x * r`` with a scalar ``r`` to one multiplication without a broadcast."""
+    assert groups(lambda x, y, r: (x + y) * r, X, X, ()) == {frozenset("xy")}
+    assert groups(lambda x, r: x * r, X, ()) == {frozenset("x")}
+    assert groups(lambda x, y, r: x - y * r, X, X, ()) == {frozenset("xy")}
