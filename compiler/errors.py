@@ -88,14 +88,16 @@ class InfeasibleError(MeshwrightError):
 
     Cause: the values alive at one moment exceed the budget however they are split.
     Example: planning 70 billion f32 parameters with Adam on `v5e:2x2`.
-    Fix: more devices, a larger `memory_budget_bytes`, micro-batches, rematerialisation, smaller state dtypes,
-    or fewer pins.
+    Fix: more devices, a larger `budget_bytes`, micro-batches, rematerialisation, smaller state dtypes, or fewer
+    pins. Planning again with `least_budget_bytes` works.
 
     Attributes:
-        least_budget_bytes: smallest per-device budget for which a plan was found or proved, in bytes.
+        least_budget_bytes: smallest per-device budget for which a plan was found, in bytes.
         budget_bytes: the per-device budget asked for, in bytes.
         live_point: where in the program the peak is (operation and source line).
         top_tensors: the largest values alive there, as (name, bytes per device).
+        is_proven: whether it was proved that nothing fits; otherwise the search gave up at its limits, and a
+            higher `effort` may find a plan.
     """
 
     def __init__(
@@ -104,18 +106,28 @@ class InfeasibleError(MeshwrightError):
         budget_bytes: int,
         live_point: str,
         top_tensors: Sequence[tuple[str, int]] = (),
+        is_proven: bool = True,
     ) -> None:
         self.least_budget_bytes = least_budget_bytes
         self.budget_bytes = budget_bytes
         self.live_point = live_point
         self.top_tensors = list(top_tensors)
-        largest = "".join(f"\n  {size / 2**20:12.1f} MiB  {name}" for name, size in self.top_tensors)
+        self.is_proven = is_proven
+        found = "No plan fits" if is_proven else "No plan was found that fits (a higher effort may find one)"
+        largest = "".join(f"\n  {_size(size):>10}  {name}" for name, size in self.top_tensors)
         super().__init__(
-            f"No plan fits: at least {least_budget_bytes / 2**30:.3f} GiB per device are needed at "
-            f"{live_point}, the budget is {budget_bytes / 2**30:.3f} GiB. Use more devices, micro-batches or "
-            "rematerialisation, or raise the budget."
+            f"{found}: the budget is {_size(budget_bytes)} per device, and the least that works is "
+            f"{_size(least_budget_bytes)} ({least_budget_bytes} bytes), needed at {live_point}. Use more "
+            "devices, micro-batches or rematerialisation, or raise the budget."
             + (f"\nLargest values alive there:{largest}" if largest else "")
         )
+
+
+def _size(count: int) -> str:
+    """Bytes in the largest unit that leaves at least one."""
+    units = [("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10)]
+    unit, scale = next((u for u in units if count >= u[1]), ("B", 1))
+    return f"{count / scale:.4g} {unit}"
 
 
 class PlanMismatchError(MeshwrightError):

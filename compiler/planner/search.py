@@ -100,4 +100,5 @@ def _infeasible(model: Model, failure: InfeasibleBudget) -> InfeasibleError:
         int(failure.budget_bytes),
         model.live_names[failure.point],
         [(t.name, t.bytes) for t in largest],
+        failure.is_proven,
     )

@@ -74,7 +74,7 @@ def test_targets_in_modules_and_classes(cli, program, monkeypatch):
         ({"mesh": "3x5"}, 3, "15"),
         ({"pin": "params/upp=None,model", "mesh": "data=2,model=4"}, 3, "params/up"),
         ({"output": "/no/such/folder/plan.json"}, 3, "cannot be saved"),
-        ({"budget": "1KiB"}, 4, "at least"),
+        ({"budget": "1KiB"}, 4, "the least that works"),
         ({"mesh": "2y4"}, 2, "--mesh"),
         ({"budget": "lots"}, 2, "--budget"),
         ({"pin": "up"}, 2, "--pin"),
