@@ -88,8 +88,8 @@ class InfeasibleError(MeshwrightError):
 
     Cause: the values alive at one moment exceed the budget however they are split.
     Example: planning 70 billion f32 parameters with Adam on `v5e:2x2`.
-    Fix: more devices, a larger `budget_bytes`, micro-batches, rematerialisation, smaller state dtypes, or fewer
-    pins. Planning again with `least_budget_bytes` works.
+    Fix: more devices, a larger `budget_bytes`, micro-batches, rematerialisation, smaller state dtypes, or
+    fewer pins. Planning again with `least_budget_bytes` works.
 
     Attributes:
         least_budget_bytes: smallest per-device budget for which a plan was found, in bytes.

@@ -19,6 +19,8 @@ from ..frontend.importer import REGION_PARAMS
 from ..ir import Graph, Node, Operand, Program, Value
 from ..jax_compat import bind, closed_jaxpr_function, equation_scope, is_extended, open_jaxpr
 from ..plan import Plan
+from ..planner.layout import layout_of, spec_of
+from ..planner.reshard import reshard_stages
 from .placement import named_sharding
 
 Rebuild = Callable[["SpmdProgram", Node, list[Any]], list[Any]]
@@ -37,8 +39,10 @@ class SpmdProgram:
         """
         self._program = program
         self._plan = plan
+        self._mesh = mesh
+        self._layouts = [layout_of(entry, plan.mesh.axis_names) for entry in plan.layouts]
         self._table = [None if entry.partial else named_sharding(mesh, entry.spec) for entry in plan.layouts]
-        self._reads = {(r.node, r.region, r.position): self._table[r.layout] for r in plan.reshards}
+        self._reads = {(r.node, r.region, r.position): r.layout for r in plan.reshards}
         self.argument_shardings = [named_sharding(mesh, a.spec) for a in plan.arguments]
         self.result_shardings = [named_sharding(mesh, r.spec) for r in plan.results]
 
@@ -51,8 +55,10 @@ class SpmdProgram:
         Returns:
             Flat results.
         """
-        outputs = self._run(self._program.graph, arguments)
-        return [self._constrain(x, self._reads.get((-1, 0, i))) for i, x in enumerate(outputs)]
+        graph = self._program.graph
+        outputs = self._run(graph, arguments)
+        pairs = enumerate(zip(outputs, graph.outputs, strict=True))
+        return [self._reshard(x, o, (-1, 0, i)) for i, (x, o) in pairs]
 
     def _run(self, graph: Graph, arguments: Sequence[Any]) -> list[Any]:
         env: dict[Value, Any] = dict(zip(graph.inputs, arguments, strict=True))
@@ -67,7 +73,7 @@ class SpmdProgram:
         return [_read(env, output) for output in graph.outputs]
 
     def _operand(self, node: Node, position: int, operand: Operand, env: Mapping[Value, Any]) -> Any:
-        return self._constrain(_read(env, operand), self._reads.get((node.index, -1, position)))
+        return self._reshard(_read(env, operand), operand, (node.index, -1, position))
 
     def _bind(self, node: Node, operands: list[Any]) -> list[Any]:
         if not node.regions:
@@ -92,6 +98,25 @@ class SpmdProgram:
             return False
         return self._plan.values[operand.index] == kept
 
+    def _reshard(self, array: Any, operand: Operand, site: tuple[int, int, int]) -> Any:
+        """The array in the layout wanted at a place, by way of the stages the planner priced."""
+        wanted = self._reads.get(site)
+        if wanted is None or not isinstance(operand, Value):
+            return array
+        for sharding in self._stages(operand, wanted):
+            array = self._constrain(array, sharding)
+        return array
+
+    def _stages(self, value: Value, wanted: int) -> list[NamedSharding]:
+        kept, target = self._plan.values[value.index], self._layouts[wanted]
+        if kept < 0 or target.partial:
+            return []
+        shape, mesh = value.type.shape, self._plan.mesh
+        if len(target.dims) != len(self._layouts[kept].dims):
+            return [named_sharding(self._mesh, spec_of(target, mesh.axis_names))]
+        stages = reshard_stages(shape, self._layouts[kept], target, mesh.shape)
+        return [named_sharding(self._mesh, spec_of(stage, mesh.axis_names)) for stage in stages]
+
     def _constrain(self, array: Any, sharding: NamedSharding | None) -> Any:
         if sharding is None or is_extended(array.dtype):
             return array
@@ -106,9 +131,8 @@ class SpmdProgram:
                 self._constrain(x, self._kept(v)) for v, x in zip(graph.inputs, arguments, strict=True)
             ]
             outputs = self._run_with(graph, constants, entered)
-            return [
-                self._constrain(x, self._reads.get((node.index, index, i))) for i, x in enumerate(outputs)
-            ]
+            pairs = enumerate(zip(outputs, graph.outputs, strict=True))
+            return [self._reshard(x, o, (node.index, index, i)) for i, (x, o) in pairs]
 
         return jax.make_jaxpr(body)(graph.constant_values, *_region_avals(node, index))
 

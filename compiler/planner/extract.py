@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -25,8 +25,7 @@ from ..plan import (
     ValueLayout,
     program_fingerprint,
 )
-from ..plan.plan import Spec
-from .layout import Layout, replicated
+from .layout import Layout, replicated, spec_of
 from .model import Model, Read
 from .reshard import Step, reshard_steps
 from .solver.solve import Solution
@@ -112,11 +111,6 @@ def extract_plan(
         ),
         meshwright_version=__version__,
     )
-
-
-def spec_of(layout: Layout, axis_names: Sequence[str]) -> Spec:
-    """A layout's splits by axis name."""
-    return tuple(tuple(axis_names[a] for a in dim) for dim in layout.dims)
 
 
 def largest_live(model: Model, choice: np.ndarray, point: int) -> tuple[LiveTensor, ...]:

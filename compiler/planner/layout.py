@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from ..ir import TensorType
+from ..plan.plan import Spec, ValueLayout
 
 Axes = tuple[int, ...]
 
@@ -90,3 +91,14 @@ def _layouts(
             size % math.prod(mesh_shape[a] for a in dim) == 0 for size, dim in zip(shape, dims, strict=True)
         ):
             yield Layout(tuple(map(tuple, dims)))
+
+
+def spec_of(layout: Layout, axis_names: Sequence[str]) -> Spec:
+    """A layout's splits by axis name, as plans say them."""
+    return tuple(tuple(axis_names[a] for a in dim) for dim in layout.dims)
+
+
+def layout_of(entry: ValueLayout, axis_names: Sequence[str]) -> Layout:
+    """The layout that a plan's entry says."""
+    dims = tuple(tuple(axis_names.index(name) for name in dim) for dim in entry.spec)
+    return Layout(dims, tuple(axis_names.index(name) for name in entry.partial))

@@ -76,6 +76,39 @@ def reshard_steps(
     return tuple(steps)
 
 
+def reshard_stages(
+    shape: Sequence[int], source: Layout, target: Layout, mesh_shape: Sequence[int]
+) -> tuple[Layout, ...]:
+    """The layouts a reshard goes through, the last being the target.
+
+    One stage has slices and reductions, one the exchanges between dims, one the gathers. Each is a single
+    step for XLA's partitioner, which replicates the whole array where it is asked for all of them at once
+    (https://github.com/jax-ml/jax/issues/21562). A stage that does not divide a dim is left out.
+
+    Args:
+        shape: dim sizes of the whole value.
+        source: layout at hand.
+        target: layout wanted.
+        mesh_shape: sizes of the mesh axes.
+    """
+    at, to = _places(source), _places(target)
+    reduced = [list(dim) for dim in source.dims]
+    for axis, d in to.items():
+        if axis not in at:
+            reduced[d].append(axis)
+    exchanged = [[a for a in dim if to.get(a, d) == d] for d, dim in enumerate(reduced)]
+    for axis, d in to.items():
+        if at.get(axis, d) != d:
+            exchanged[d].append(axis)
+    stages = [Layout(tuple(map(tuple, dims)), target.partial) for dims in (reduced, exchanged)]
+    kept = [x for x in stages if x not in (source, target) and _divides(shape, x, mesh_shape)]
+    return (*dict.fromkeys(kept), target)
+
+
+def _divides(shape: Sequence[int], layout: Layout, mesh_shape: Sequence[int]) -> bool:
+    return all(size % _size(dim, mesh_shape) == 0 for size, dim in zip(shape, layout.dims, strict=True))
+
+
 def reshard_time_s(type_: TensorType, source: Layout, target: Layout, mesh: LogicalMesh) -> float:
     """Seconds of a reshard; infinity where it is not possible."""
     steps = reshard_steps(type_, source, target, mesh.shape)
