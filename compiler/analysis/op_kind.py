@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ...cost_models.compute import OpKind
 from ..ir import Node
+from .user_shardings import CONSTRAINT, SHARD_MAP
 
 _MATMUL = frozenset({"dot_general", "ragged_dot", "ragged_dot_general"})
 _CONVOLUTION = frozenset({"conv_general_dilated"})
@@ -19,7 +20,6 @@ _FREE = frozenset(
         "copy_p",
         "stop_gradient",
         "optimization_barrier",
-        "sharding_constraint",
         "bitcast_convert_type",
     }
 )
@@ -55,9 +55,9 @@ def op_kind(node: Node) -> OpKind:
         return OpKind.MATMUL
     if node.op in _CONVOLUTION:
         return OpKind.CONVOLUTION
-    if node.op in _OPAQUE or node.regions:
+    if node.op in _OPAQUE or node.op == SHARD_MAP or node.regions:
         return OpKind.OPAQUE
-    if node.op in _MOVEMENT or node.op in _FREE:
+    if node.op in _MOVEMENT or node.op in _FREE or node.op == CONSTRAINT:
         return OpKind.DATA_MOVEMENT
     return OpKind.REDUCTION if node.op.startswith(_REDUCTION_PREFIXES) else OpKind.ELEMENTWISE
 

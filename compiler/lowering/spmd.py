@@ -15,6 +15,7 @@ import jax
 from jax.sharding import Mesh, NamedSharding
 
 from ..analysis.op_kind import is_fusible
+from ..analysis.user_shardings import CONSTRAINT
 from ..frontend.importer import REGION_PARAMS
 from ..ir import Graph, Node, Operand, Program, Value
 from ..jax_compat import bind, closed_jaxpr_function, equation_scope, is_extended, open_jaxpr
@@ -76,6 +77,9 @@ class SpmdProgram:
         return self._reshard(_read(env, operand), operand, (node.index, -1, position))
 
     def _bind(self, node: Node, operands: list[Any]) -> list[Any]:
+        if node.op == CONSTRAINT:
+            # The plan's own constraint on the result says the same, on the plan's mesh.
+            return operands
         if not node.regions:
             return bind(node.primitive, operands, node.params)
         return _REBUILD[node.op](self, node, operands)

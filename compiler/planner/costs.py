@@ -13,6 +13,7 @@ from ...cost_models.mesh import LogicalMesh
 from ..analysis.flops import node_flops
 from ..analysis.fusion import FusedOperation
 from ..analysis.op_kind import is_fusible, op_kind
+from ..analysis.user_shardings import CONSTRAINT
 from .strategies import Strategy
 
 
@@ -29,6 +30,8 @@ def strategy_costs(
         strategies: its strategies.
         mesh: the mesh.
     """
+    if operation.anchor.op == CONSTRAINT:
+        return np.zeros(len(strategies))
     flops = [node_flops(node) for node in operation.nodes]
     kind = op_kind(operation.anchor)
     dtype = _compute_dtype(operation)

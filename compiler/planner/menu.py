@@ -21,6 +21,7 @@ from .costs import strategy_costs
 from .edges import EdgeTable, Layouts
 from .layout import Layout, enumerate_layouts
 from .strategies import Strategy, operation_strategies
+from .user_strategies import user_strategies
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,8 +63,10 @@ class MenuBook:
         key = fused_key(operation)
         menu = self._menus.get(key)
         if menu is None:
-            rule = fused_rule(operation, self._rules.rule)
-            strategies = operation_strategies(operation, rule, self._mesh.shape)
+            strategies = user_strategies(operation, self._mesh)
+            if strategies is None:
+                rule = fused_rule(operation, self._rules.rule)
+                strategies = operation_strategies(operation, rule, self._mesh.shape)
             menu = self._menus[key] = self._menu(strategies, [r.type for r in operation.results])
         priced = (key, tuple(r in operation.materialised for r in operation.results))
         costs = self._costs.get(priced)

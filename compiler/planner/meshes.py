@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 
 from ...cost_models.cluster import Cluster
 from ...cost_models.mesh import LogicalMesh, candidate_meshes
+from ..analysis.user_shardings import user_mesh
 from ..errors import PinError
+from ..ir import Program
 from .options import PlanOptions
 from .pins import pinned_axes
 
@@ -14,8 +17,8 @@ from .pins import pinned_axes
 _MAX_AXES = {0: 1, 1: 2, 2: 2, 3: 3}
 
 
-def search_meshes(cluster: Cluster, options: PlanOptions) -> tuple[LogicalMesh, ...]:
-    """The meshes to try, in order.
+def search_meshes(program: Program, cluster: Cluster, options: PlanOptions) -> tuple[LogicalMesh, ...]:
+    """The meshes to try, in order: the one asked for, the one the program's own shardings name, or all.
 
     Raises:
         InvalidMeshError: where the mesh asked for does not fit the cluster.
@@ -23,6 +26,9 @@ def search_meshes(cluster: Cluster, options: PlanOptions) -> tuple[LogicalMesh, 
     """
     if options.mesh is not None:
         return (_given(cluster, options.mesh),)
+    written = user_mesh(program)
+    if written is not None and math.prod(written.values()) == cluster.num_devices:
+        return (_given(cluster, written),)
     named = pinned_axes(options.pins)
     axes = max(_MAX_AXES[options.effort], len(named))
     candidates = candidate_meshes(cluster, axes)

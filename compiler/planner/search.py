@@ -64,7 +64,7 @@ def plan_program(
     rules = rules or RuleBook()
     rules.prepare(node for node in walk_nodes(program.graph) if not node.regions)
     budget = float(options.budget_bytes or cluster.memory_bytes)
-    meshes = search_meshes(cluster, options)
+    meshes = search_meshes(program, cluster, options)
     tried: list[tuple[tuple[int, ...], float | None]] = []
     best: _Candidate | None = None
     failures: list[InfeasibleError] = []
