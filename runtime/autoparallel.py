@@ -22,6 +22,7 @@ from ..compiler.plan import Plan
 from ..compiler.planner import PlanOptions, plan_program
 from ..compiler.rules import RuleBook
 from ..cost_models.cluster import Cluster
+from .conventions import CONVENTIONS, Convention, convention_of
 from .executable import Executable, OtherSignature
 from .local_cluster import local_cluster
 from .plan_check import check_plan
@@ -62,6 +63,8 @@ class AutoParallel:
         self._plans: dict[Any, tuple[Program, Plan]] = {}
         self._executables: dict[Any, Executable] = {}
         self._latest: Executable | None = None
+        self._conventions: tuple[Convention, ...] = CONVENTIONS
+        self._inner: dict[str, AutoParallel] = {}
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Runs the function planned; arguments and results are as ``jax.jit``'s."""
@@ -74,6 +77,10 @@ class AutoParallel:
             return self._slow_call(args, kwargs)
 
     def _slow_call(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        convention = convention_of(args, kwargs, self._conventions)
+        if convention is not None:
+            pure_args, pure_kwargs = convention.arguments(args, kwargs)
+            return convention.result(self._pure(convention)(*pure_args, **pure_kwargs), args, kwargs)
         call = self._reader.read(args, kwargs)
         if not outside_any_trace():
             return self._call_in_trace(call)
@@ -90,6 +97,23 @@ class AutoParallel:
         plan_needed = not is_planning()
         shardings = self._executable(call).boundary if plan_needed else {}
         return jax.jit(call.bound(self.fun), **shardings)(*call.dynamic)
+
+    def _pure(self, convention: Convention) -> AutoParallel:
+        """The planned pure form of the function under a library's calling convention."""
+        with self._lock:
+            if convention.name not in self._inner:
+                pure = autoparallel(convention.pure(self.fun), **self._options())
+                pure._conventions = ()
+                self._inner[convention.name] = pure
+            return self._inner[convention.name]
+
+    def _plain(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[AutoParallel, Call]:
+        """Who plans a call, and the call in the form it plans."""
+        convention = convention_of(args, kwargs, self._conventions)
+        if convention is None:
+            return self, self._reader.read(args, kwargs)
+        inner = self._pure(convention)
+        return inner, inner._reader.read(*convention.arguments(args, kwargs))
 
     def _executable(self, call: Call) -> Executable:
         with self._lock:
@@ -122,11 +146,13 @@ class AutoParallel:
             *args: arrays or ``jax.ShapeDtypeStruct``s, static arguments as they are.
             **kwargs: the same, by keyword.
         """
-        return self._planned(self._reader.read(args, kwargs))[1]
+        planner, call = self._plain(args, kwargs)
+        return planner._planned(call)[1]
 
     def lower(self, *args: Any, **kwargs: Any) -> jax.stages.Lowered:
         """The planned program as StableHLO, like ``jax.jit(f).lower``; ``.compile()`` goes on to XLA."""
-        return self._executable(self._reader.read(args, kwargs)).lowered
+        planner, call = self._plain(args, kwargs)
+        return planner._executable(call).lowered
 
     def init(self, init_fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         """Makes a state in the planned sharding; no device ever holds more than its part.
