@@ -81,7 +81,7 @@ def reshard_stages(
 ) -> tuple[Layout, ...]:
     """The layouts a reshard goes through, the last being the target.
 
-    One stage has slices and reductions, one the exchanges between dims, one the gathers. Each is a single
+    First come slices and reductions, then exchanges between dims axis by axis, then gathers. Each is a single
     step for XLA's partitioner, which replicates the whole array where it is asked for all of them at once
     (https://github.com/jax-ml/jax/issues/21562). A stage that does not divide a dim is left out.
 
@@ -96,12 +96,15 @@ def reshard_stages(
     for axis, d in to.items():
         if axis not in at:
             reduced[d].append(axis)
-    exchanged = [[a for a in dim if to.get(a, d) == d] for d, dim in enumerate(reduced)]
+    dims, stages = reduced, [reduced]
     for axis, d in to.items():
         if at.get(axis, d) != d:
-            exchanged[d].append(axis)
-    stages = [Layout(tuple(map(tuple, dims)), target.partial) for dims in (reduced, exchanged)]
-    kept = [x for x in stages if x not in (source, target) and _divides(shape, x, mesh_shape)]
+            # One axis changes dims at a time, in the target's order.
+            dims = [[a for a in dim if a != axis] for dim in dims]
+            dims[d].append(axis)
+            stages.append(dims)
+    layouts = [Layout(tuple(map(tuple, x)), target.partial) for x in stages]
+    kept = [x for x in layouts if x not in (source, target) and _divides(shape, x, mesh_shape)]
     return (*dict.fromkeys(kept), target)
 
 

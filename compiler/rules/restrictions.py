@@ -1,0 +1,34 @@
+"""Splits that a rule allows and XLA gets wrong: they are taken out of the rule.
+
+Each entry says what goes wrong and how it was found; it may go when the oldest supported release is mended.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ..ir import Node
+from .factor import FactorRule
+
+
+def restricted(node: Node, rule: FactorRule) -> FactorRule:
+    """A rule without the splits that must not be used for a node."""
+    if node.op.startswith("scatter") and _updates_one_place(node):
+        return _fix_scattered_dims(node, rule)
+    return rule
+
+
+def _updates_one_place(node: Node) -> bool:
+    indices = node.operands[1].type
+    return indices.num_elements == indices.shape[-1]
+
+
+def _fix_scattered_dims(node: Node, rule: FactorRule) -> FactorRule:
+    """A scatter to one place becomes a dynamic update slice, clamped on devices that lack the place.
+
+    With the operand sliced just before, XLA (jaxlib 0.10.2, CPU) folds the two slices and writes a row of
+    another shard there: ``a.at[3].set(0)`` with ``a`` constrained to ``P("d")`` changes row 8 of 16.
+    """
+    scattered = node.params["dimension_numbers"].scatter_dims_to_operand_dims
+    factors = {factor for dim in scattered for factor in rule.operands[0][dim]}
+    return replace(rule, reduced=rule.reduced - factors, fixed=rule.fixed | factors)
