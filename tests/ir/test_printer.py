@@ -14,10 +14,12 @@ from pathlib import Path
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import pytest
 
 from meshwright.compiler.frontend import TraceOptions, trace_program
 from meshwright.compiler.ir import TensorType, format_graph, format_program
+from meshwright.compiler.ir.printer import format_params
 from tests.ir.programs import layered_program
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -106,3 +108,12 @@ def test_text_does_not_depend_on_the_hash_seed() -> None:
 def test_types_print_short_and_count_bytes(type_: TensorType, text: str, size_bytes: int) -> None:
     assert str(type_) == text
     assert type_.bytes == size_bytes
+
+
+def test_array_parameters_count_by_content() -> None:
+    """A numpy scalar or a long array as a parameter neither breaks the text nor looks like another."""
+    first, second = np.zeros(5000, np.int32), np.zeros(5000, np.int32)
+    second[2500] = 1
+    texts = {format_params({"table": table, "dimension": np.int64(1)}) for table in (first, second)}
+    assert len(texts) == 2
+    assert all("dimension=int64[]:1" in text for text in texts)
