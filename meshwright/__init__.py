@@ -28,6 +28,8 @@ from .compiler.plan import Plan
 from .cost_models.cluster import Cluster
 
 if TYPE_CHECKING:
+    from .compiler.rules.checker import check_rule
+    from .compiler.rules.declared import register_rule, unregister_rule
     from .runtime.autoparallel import AutoParallel, autoparallel, plan
 
 __version__ = "0.1.0"
@@ -51,10 +53,17 @@ __all__ = [
     "UnsupportedError",
     "__version__",
     "autoparallel",
+    "check_rule",
     "plan",
+    "register_rule",
+    "unregister_rule",
 ]
 
-_LAZY = dict.fromkeys(("AutoParallel", "autoparallel", "plan"), ".runtime.autoparallel")
+_LAZY = {
+    **dict.fromkeys(("AutoParallel", "autoparallel", "plan"), ".runtime.autoparallel"),
+    **dict.fromkeys(("register_rule", "unregister_rule"), ".compiler.rules.declared"),
+    "check_rule": ".compiler.rules.checker",
+}
 
 
 def __getattr__(name: str) -> Any:

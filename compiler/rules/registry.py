@@ -40,16 +40,14 @@ class RuleBook:
         missing: dict[Hashable, Node] = {}
         for node in nodes:
             key = rule_key(node)
-            if key not in self._rules and key not in missing:
-                missing[key] = node
-            elif node.op in OPAQUE:
-                # An equal call has a rule; this line may not have been reported.
-                self._known(node)
-        for key, node in list(missing.items()):
+            # An equal opaque call may have a rule already and this line no report.
+            if key in missing or (key in self._rules and node.op not in OPAQUE):
+                continue
             rule = self._known(node)
-            if rule is not None:
+            if rule is None:
+                missing[key] = node
+            else:
                 self._rules[key] = rule
-                del missing[key]
         self._rules.update(zip(missing, self._fetch(list(missing.values())), strict=True))
 
     def rule(self, node: Node) -> FactorRule:

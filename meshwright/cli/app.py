@@ -9,6 +9,7 @@ import typer
 
 from .clusters import clusters
 from .exit_codes import EXIT_CODES_HELP, ErrorGroup
+from .ops import ops
 from .plan import plan
 from .show import show
 
@@ -25,6 +26,7 @@ app = typer.Typer(
 app.command()(plan)
 app.command()(show)
 app.command()(clusters)
+app.command()(ops)
 
 
 def _print_version(wanted: bool) -> None:

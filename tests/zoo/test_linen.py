@@ -202,5 +202,3 @@ def test_layers() -> Training:
 
     params = net.init({"params": KEY, "dropout": KEY}, x)
     return train_with(loss, params, jax.random.key(1), (x, y))
-
-

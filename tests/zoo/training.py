@@ -22,7 +22,10 @@ def adam(rate: float = 1e-2) -> optax.GradientTransformation:
 
 
 def train(
-    loss: Callable[..., Any], params: Any, batch: tuple[Any, ...], optimizer: optax.GradientTransformation | None = None
+    loss: Callable[..., Any],
+    params: Any,
+    batch: tuple[Any, ...],
+    optimizer: optax.GradientTransformation | None = None,
 ) -> Training:
     """A step on ``loss(params, *batch)``; its state is (parameters, optimizer state)."""
     optimizer = optimizer or adam()

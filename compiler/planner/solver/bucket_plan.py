@@ -65,7 +65,7 @@ def plan_buckets(
     sizes: NDArray[np.int64],
     pairs: Sequence[tuple[int, int]],
     table_limit: int = 4_000_000,
-    total_limit: int = 400_000_000,
+    total_limit: int = 60_000_000,
 ) -> BucketPlan:
     """Choose an order and lay out the tables.
 
@@ -82,6 +82,24 @@ def plan_buckets(
         if plan.entries <= total_limit or table_limit <= int(sizes.max(initial=1)) ** 2:
             return plan
         table_limit //= 4
+
+
+def plan_whole(
+    sizes: NDArray[np.int64], pairs: Sequence[tuple[int, int]], table_limit: int, total_limit: int
+) -> BucketPlan | None:
+    """Lay out the elimination with no table split, or return None where that passes a limit.
+
+    Args:
+        sizes: Strategies of each node.
+        pairs: Adjacent nodes, one entry per pair table; no pair twice.
+        table_limit: Most entries of one table.
+        total_limit: Most entries of all tables.
+    """
+    order = elimination_order([int(k) for k in sizes], pairs, table_limit, whole=True)
+    if len(order) < len(sizes):
+        return None
+    plan = _lay_out(sizes, tuple(pairs), order, table_limit)
+    return plan if plan.is_exact and plan.entries <= total_limit else None
 
 
 def _lay_out(

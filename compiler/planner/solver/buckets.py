@@ -8,7 +8,7 @@ it.
 A bucket whose table would pass the limit is split into mini-buckets (Dechter and Rish, "Mini-buckets", JACM
 2003): each part is minimised over its own copy of v, so the value becomes a lower bound. Before a split the
 copies' costs of v are shifted to agree on average ("moment matching", Ihler et al., UAI 2012), which
-tightens the bound and keeps it valid, because the shifts add to zero.
+tightens the bound and keeps it valid, because the shifts add to zero. `diffusion.py` does far more for it.
 
 Only messages are kept. Tables are built again from them where they are needed once more, so memory stays a
 small share of the entries computed.

@@ -6,7 +6,7 @@ from .problem import Choice
 
 
 class InfeasibleBudget(Exception):
-    """No choice fits the budget. The caller turns this into a user error.
+    """No choice fits the budget, or the search found none. The caller turns this into a user error.
 
     Attributes:
         budget_bytes: The budget that was asked for.

@@ -17,8 +17,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from .preprocess import incident
 from .problem import Array, Choice, Edge, EdgeUsage, Problem, Usage
+from .sharing import incident
 
 Index = NDArray[np.int64]
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 import numpy as np
 
 from .buckets import Elimination
+from .elimination import Core
 from .problem import Array
 
 
@@ -33,6 +34,29 @@ def min_marginals(run: Elimination) -> list[Array]:
         for done in readers[number]:
             beliefs[done] = None
     return marginal
+
+
+def core_marginals(core: Core, marginals: list[Array]) -> list[Array]:
+    """Extend min-marginals of a core to the nodes removed before it.
+
+    A removed node v with table T(v, N) adds T(v, N) - min_v T(v, N) to what the rest costs at least, which is
+    the largest of its neighbours' min-marginals; so the least sum over N bounds the min-marginal of v.
+
+    Args:
+        core: What elimination left.
+        marginals: Of its nodes, without its constant, shapes [k].
+    """
+    found: dict[int, Array] = {v: m + core.constant for v, m in zip(core.nodes, marginals, strict=True)}
+    least = max((float(m.min()) for m in found.values()), default=core.constant)
+    for item in reversed(core.stack):
+        with np.errstate(invalid="ignore"):  # inf - inf where no strategy is allowed: never the minimum
+            extra = item.table - item.table.min(axis=0)
+        rest = np.full(extra.shape[1:], least)
+        for axis, u in enumerate(item.neighbours):
+            rest = np.maximum(rest, found[u].reshape([-1 if a == axis else 1 for a in range(rest.ndim)]))
+        total = np.where(np.isnan(extra), np.inf, extra + rest)
+        found[item.node] = total.reshape(len(total), -1).min(axis=1)
+    return [found[v] for v in range(len(core.unary))]
 
 
 def _belief(run: Elimination, number: int, beliefs: list[Array | None]) -> Array:

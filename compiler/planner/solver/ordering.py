@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 
 
 def elimination_order(
-    sizes: Sequence[int], pairs: Iterable[tuple[int, int]], table_limit: float
+    sizes: Sequence[int], pairs: Iterable[tuple[int, int]], table_limit: float, whole: bool = False
 ) -> list[int]:
     """Return the nodes in elimination order.
 
@@ -21,6 +21,7 @@ def elimination_order(
         sizes: Strategies of each node.
         pairs: Pairs of adjacent nodes.
         table_limit: Tables larger than this will be split, so their neighbours are not joined.
+        whole: Stop before the first of these; the order then is incomplete.
 
     Returns:
         A permutation of the nodes; ties go to the smaller index, so the order is reproducible.
@@ -39,6 +40,8 @@ def elimination_order(
         k, v = heapq.heappop(heap)
         if done[v] or k != key[v]:
             continue
+        if whole and k > limit:
+            break
         done[v] = True
         order.append(v)
         for u in _remove(v, near, weight, key, join=k <= limit):

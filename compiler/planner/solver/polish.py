@@ -13,8 +13,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from .preprocess import incident
 from .problem import Array, Choice, Problem
+from .sharing import incident
 
 MAX_TRIES = 6  # candidate strategies checked for memory, best first
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 
 from .problem import Array, Problem
 
 Pair = tuple[int, int]
+K = TypeVar("K")
 
 
 @dataclass(frozen=True, eq=False)
@@ -17,7 +19,7 @@ class Row:
     """Memory at one live point, divided by `unit_bytes`.
 
     Attributes:
-        point: The live point.
+        point: The live point, or -1 for the mean of all.
         node: Weight of each strategy of each node live there, shapes [k].
         pair: Weight of each edge live there, shapes [k_i, k_j], by its nodes (i, j).
         capacity: What the choices may weigh together: (budget - fixed) / unit.
@@ -41,16 +43,28 @@ def row_at(problem: Problem, point: int, budget_bytes: float, unit_bytes: float)
     node: dict[int, Array] = {}
     for usage in problem.usages:
         if usage.start <= point < usage.end and usage.bytes.any():
-            weight = usage.bytes / unit_bytes
-            node[usage.node] = node[usage.node] + weight if usage.node in node else weight
+            _add(node, usage.node, usage.bytes / unit_bytes)
     pair: dict[Pair, Array] = {}
     for usage in problem.edge_usages:
         if usage.start <= point < usage.end and usage.bytes.any():
-            key = problem.edges[usage.edge].i, problem.edges[usage.edge].j
-            weight = usage.bytes / unit_bytes
-            pair[key] = pair[key] + weight if key in pair else weight
+            edge = problem.edges[usage.edge]
+            _add(pair, (edge.i, edge.j), usage.bytes / unit_bytes)
     fixed = 0.0 if problem.fixed_bytes is None else float(problem.fixed_bytes[point])
     return Row(point, node, pair, (budget_bytes - fixed) / unit_bytes)
+
+
+def mean_row(problem: Problem, unit_bytes: float) -> Row:
+    """Collect all memory terms, each with the share of points where it is live, as a row without budget."""
+    node: dict[int, Array] = {}
+    for usage in problem.usages:
+        _add(node, usage.node, usage.bytes * ((usage.end - usage.start) / problem.num_points / unit_bytes))
+    pair: dict[Pair, Array] = {}
+    for usage in problem.edge_usages:
+        edge = problem.edges[usage.edge]
+        share = (usage.end - usage.start) / problem.num_points / unit_bytes
+        _add(pair, (edge.i, edge.j), usage.bytes * share)
+    fixed = 0.0 if problem.fixed_bytes is None else float(problem.fixed_bytes.mean())
+    return Row(-1, node, pair, -fixed / unit_bytes)
 
 
 def tables_of(problem: Problem) -> dict[Pair, Array]:
@@ -82,3 +96,7 @@ def worst_points(memory: Array, budget_bytes: float, count: int, reach: float = 
     right = np.concatenate([over[1:], [-np.inf]])
     peaks = np.flatnonzero((over > 0) & (over > left) & (over >= right))
     return [int(t) for t in peaks[np.argsort(-over[peaks], kind="stable")][:count]]
+
+
+def _add(weights: dict[K, Array], key: K, weight: Array) -> None:
+    weights[key] = weights[key] + weight if key in weights else weight

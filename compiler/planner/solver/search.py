@@ -7,12 +7,13 @@ from collections.abc import Callable
 
 import numpy as np
 
-from .bucket_plan import plan_buckets
 from .exact import Exact
 from .lagrangian import Ascent
+from .least import Lean
 from .polish import Polisher
 from .preprocess import Reduced
 from .problem import Choice, Problem
+from .relaxation import relax
 from .rows import worst_points
 from .solution import Solution, SolveOptions, Statistics
 
@@ -31,6 +32,7 @@ class Search:
         ascent: The Lagrangian bound and every choice it met.
         best: The cheapest feasible choice so far (of the shrunk problem), or None.
         best_s: Its cost.
+        lean: The choice of least memory found, where it was looked for.
         bound_s: The best certified bound.
         points: Live points that integer programs found binding.
         polisher: Local search on the shrunk problem.
@@ -42,13 +44,13 @@ class Search:
         self.problem = reduced.problem
         self.options = options
         problem = self.problem
-        plan = plan_buckets(problem.sizes, [(e.i, e.j) for e in problem.edges], options.table_limit)
         budget = np.inf if problem.budget_bytes is None else problem.budget_bytes
         self.unit_bytes = abs(budget) if np.isfinite(budget) and budget != 0 else 1.0
-        self.ascent = Ascent(problem, plan, budget, self.unit_bytes)
+        self.ascent = Ascent(problem, relax(problem, options.table_limit), budget, self.unit_bytes)
         self.polisher = Polisher(problem)
         self.best: Choice | None = None
         self.best_s = np.inf
+        self.lean: Lean | None = None
         self.bound_s = -np.inf
         self.points: list[int] = []
         self.classes = 0
@@ -89,11 +91,12 @@ class Search:
         """Take a certified bound where it is better."""
         self.bound_s = max(self.bound_s, bound_s)
 
-    def is_done(self) -> bool:
-        """Say whether the incumbent is within the tolerance of the bound."""
+    def is_done(self, share: float = 1.0) -> bool:
+        """Say whether the incumbent is within (a share of) the tolerance of the bound."""
         if self.best is None:
             return False
-        return self.best_s - self.bound_s <= max(self.options.gap_tolerance, EXACT) * abs(self.best_s)
+        tolerance = max(share * self.options.gap_tolerance, EXACT)
+        return self.best_s - self.bound_s <= tolerance * abs(self.best_s)
 
     def learn(self, work: Exact) -> None:
         """Add up the work of integer programs and keep the live points they made active."""
@@ -123,8 +126,8 @@ class Search:
             nodes=self.original.num_nodes,
             strategies=int(self.original.sizes.sum()),
             reduced_strategies=int(self.problem.sizes.sum()),
-            table_entries=self.ascent.plan.entries,
-            is_exact_elimination=self.ascent.plan.is_exact,
+            table_entries=self.ascent.relaxation.entries,
+            is_exact_elimination=self.ascent.relaxation.is_exact,
             classes=self.classes,
             active_rows=len(self.ascent.rows),
             eliminations=self.ascent.iterations,

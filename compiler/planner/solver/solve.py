@@ -1,4 +1,4 @@
-"""The solver's visible sequence: shrink, price memory, recombine, fix and branch, tie.
+"""The solver's visible sequence: shrink, bound the cost, fit, price memory, recombine, fix and branch, tie.
 
 Each step may improve the incumbent or the bound; the search stops as soon as they are within the tolerance.
 """
@@ -10,12 +10,13 @@ from .preprocess import preprocess
 from .problem import Problem
 from .search import Search
 from .solution import Solution, SolveOptions
-from .steps import branch, ensure_feasible, price_memory, recombine, relax_without_memory, tie
+from .steps import branch, ensure_feasible, price_memory, recombine, relax_without_memory, report_misfit, tie
 
 STEPS = (
     (0, relax_without_memory),
-    (0, price_memory),
     (0, ensure_feasible),
+    (0, price_memory),
+    (0, report_misfit),
     (1, recombine),
     (2, branch),
     (1, tie),
@@ -38,7 +39,8 @@ def solve(problem: Problem, options: SolveOptions = DEFAULTS) -> Solution:
     Raises:
         ValueError: Where the problem is malformed.
         NoAllowedChoice: Where every choice has an infinite cost.
-        InfeasibleBudget: Where no choice fits the budget; carries the least budget that works.
+        InfeasibleBudget: Where no choice fits the budget, or none was found (`is_proven` tells which).
+            Carries the least budget known to work.
         SolverError: Where the integer solver fails.
     """
     problem.validate()

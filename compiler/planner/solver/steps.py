@@ -5,23 +5,18 @@ from __future__ import annotations
 import numpy as np
 
 from .backend import Limits
-from .bucket_plan import plan_buckets
 from .exact import solve_exact
 from .failure import InfeasibleBudget, NoAllowedChoice
-from .folding import Folded, fold, refine
-from .lagrangian import Ascent
+from .folding import fold, refine
 from .least import least_memory
-from .marginals import min_marginals
-from .preprocess import preprocess, restrict
-from .problem import Choice, Problem
+from .problem import Choice
+from .programs import reference_cost, solve_restricted, solve_tied
 from .search import EXACT, Search
 
 CLIMBS = (8, 20, 30, 120)  # price iterations by effort
-NODE_LIMITS = (0, 20, 100, 1_000_000)  # branch-and-bound nodes of one program, by effort
-ROUNDS = (0, 2, 3, 60)  # programs of one step, by effort
-CELL_LIMITS = (0, 3_000, 8_000, 50_000_000)  # columns of one program, by effort
-SPLIT_CLIMB = 6  # price iterations where tables are split: their bound is weak whatever the prices
-SPLIT_CELLS = 20  # so many times larger programs are tried there: their relaxation is the better bound
+RELAX_ROUNDS = 4  # of diffusion where memory is not priced
+RELAX_SHARE = 0.1  # of the tolerance that is worth another of them
+STALLED = 1e-5  # a rise of the bound by less than this share is not worth another
 FIRST_GAP = 0.05  # of the program that only has to find some allowed choice
 POOL = 8  # choices whose strategies are recombined
 
@@ -29,19 +24,22 @@ POOL = 8  # choices whose strategies are recombined
 def relax_without_memory(search: Search) -> None:
     """Minimise cost alone; where that fits the budget and no table was split, it is the optimum."""
     ascent = search.ascent
-    ascent.probe(np.zeros(0))
-    search.raise_bound(ascent.bound)
-    if ascent.visited:
-        search.offer(ascent.visited[-1].choice)
-        if not search.is_done():
-            search.offer_polished(ascent.visited[-1].choice)
+    for _ in range(1 if ascent.relaxation.is_exact else RELAX_ROUNDS):
+        before = search.bound_s
+        ascent.probe(np.zeros(len(ascent.rows)))
+        search.raise_bound(ascent.bound)
+        if ascent.visited:
+            search.offer(ascent.visited[-1].choice)
+            if not search.is_done(RELAX_SHARE):
+                search.offer_polished(ascent.visited[-1].choice)
+        if search.is_done(RELAX_SHARE) or search.bound_s - before < STALLED * abs(search.bound_s):
+            return
 
 
 def price_memory(search: Search) -> None:
     """Raise the Lagrangian bound, and keep the minimisers that fit."""
     gap = max(search.options.gap_tolerance / 4, EXACT / 10)
-    limit = CLIMBS[search.options.effort] if search.ascent.plan.is_exact else SPLIT_CLIMB
-    search.ascent.climb(gap, limit, upper=_dearest(search))
+    search.ascent.climb(gap, CLIMBS[search.options.effort], upper=_dearest(search))
     search.raise_bound(search.ascent.bound)
     fitting = [v for v in search.ascent.visited if search.problem.is_feasible(v.choice)]
     for visited in sorted(fitting, key=lambda v: v.cost_s)[:2]:
@@ -49,25 +47,31 @@ def price_memory(search: Search) -> None:
 
 
 def ensure_feasible(search: Search) -> None:
-    """Where nothing met so far fits, find the choice of least memory, or report that none fits."""
+    """Where the cheapest choice does not fit, look for one that does, or prove that there is none."""
     if search.best is not None:
         return
     if not np.isfinite(search.budget_bytes) or not search.problem.num_points:
         _find_allowed(search)
         return
-    lean = least_memory(search)
-    if lean.peak_bytes > search.budget_bytes:
-        memory = search.problem.memory(lean.choice)
-        choice = search.reduced.restore(lean.choice)
-        raise InfeasibleBudget(
-            search.budget_bytes, lean.peak_bytes, lean.bound_bytes, int(memory.argmax()), choice
-        )
-    search.offer_polished(lean.choice)
+    search.lean = least_memory(search)
+    search.offer(search.lean.choice)
+    if search.lean.bound_bytes > search.budget_bytes:
+        report_misfit(search)
+
+
+def report_misfit(search: Search) -> None:
+    """Say that nothing was found to fit, where that is so."""
+    lean = search.lean
+    if search.best is not None or lean is None:
+        return
+    point = int(search.problem.memory(lean.choice).argmax())
+    choice = search.reduced.restore(lean.choice)
+    raise InfeasibleBudget(search.budget_bytes, lean.peak_bytes, lean.bound_bytes, point, choice)
 
 
 def _find_allowed(search: Search) -> None:
     """Split tables can read back a forbidden pair; the integer program then finds an allowed choice."""
-    found = solve_exact(search.problem, [], Limits(FIRST_GAP), _reference(search))
+    found = solve_exact(search.problem, [], Limits(FIRST_GAP), reference_cost(search))
     search.learn(found)
     search.raise_bound(found.bound)
     if found.choice is None:
@@ -82,7 +86,7 @@ def recombine(search: Search) -> None:
         before = search.best_s
         for size in (POOL, POOL // 2, POOL // 4):
             kept = [np.unique([c[i] for c in pool[: size + 1]]) for i in range(search.problem.num_nodes)]
-            if _solve_restricted(search, kept, is_relaxation=False):
+            if solve_restricted(search, kept, is_relaxation=False):
                 break
         if search.is_done() or not search.best_s < before:
             return
@@ -93,7 +97,7 @@ def tie(search: Search) -> None:
 
     Exact elimination already prices whole layers, so below the highest effort this is for split tables only.
     """
-    if search.ascent.plan.is_exact and search.options.effort < 3:
+    if search.ascent.relaxation.is_exact and search.options.effort < 3:
         return
     partition = search.options.partition
     labels = refine(search.problem) if partition is None else np.asarray(partition)
@@ -102,7 +106,7 @@ def tie(search: Search) -> None:
     search.classes = folded.problem.num_nodes
     if search.classes > 0.7 * search.problem.num_nodes:
         return
-    choice = _solve_tied(search, folded)
+    choice = solve_tied(search, folded)
     if choice is not None:
         search.offer_polished(folded.unfold(choice))
         recombine(search)
@@ -111,7 +115,7 @@ def tie(search: Search) -> None:
 def branch(search: Search) -> None:
     """Drop strategies that no better choice can use, then branch on the rest; the answer is certified."""
     kept = _unfixed(search)
-    _solve_restricted(search, kept, is_relaxation=True)
+    solve_restricted(search, kept, is_relaxation=True)
 
 
 def _dearest(search: Search) -> float:
@@ -136,79 +140,6 @@ def _pool(search: Search) -> list[Choice]:
     return best + [ascent.visited[n].choice for n in order]
 
 
-def _solve_restricted(search: Search, kept: list[np.ndarray], is_relaxation: bool) -> bool:
-    """Solve over some strategies only and say whether that was small enough to try.
-
-    With `is_relaxation` the dropped strategies are proven useless, so the bound holds for the whole problem.
-    """
-    part = restrict(search.problem, kept)
-    inner = preprocess(part.problem)
-    if inner is None:
-        if is_relaxation:
-            search.raise_bound(search.best_s)
-        return True
-    if not _is_small(search, inner.problem, wide=is_relaxation):
-        return False
-    found = solve_exact(
-        inner.problem,
-        search.binding_points(),
-        _limits(search),
-        _reference(search),
-        ROUNDS[search.options.effort],
-    )
-    search.learn(found)
-    others = [part.restore(inner.restore(c)) for c in found.rejected]
-    if found.choice is not None:
-        search.offer_polished(part.restore(inner.restore(found.choice)))
-    if others and search.best is not None:
-        search.offer(search.polisher.improve(search.best, others))
-    if is_relaxation:
-        search.raise_bound(min(found.bound, search.best_s))
-    return True
-
-
-def _reference(search: Search) -> float:
-    return max(abs(search.best_s if search.best is not None else search.bound_s), 1e-300)
-
-
-def _is_small(search: Search, problem: Problem, wide: bool) -> bool:
-    """Say whether a program is within the effort's limit (`wide`: with more room where tables are split)."""
-    cells = int(problem.sizes.sum()) + sum(e.cost.size for e in problem.edges if min(e.cost.shape) > 1)
-    larger = SPLIT_CELLS if wide and not search.ascent.plan.is_exact else 1
-    return cells <= larger * CELL_LIMITS[search.options.effort]
-
-
-def _limits(search: Search) -> Limits:
-    """Ask a program for a quarter of the present gap: to close it over a restriction is wasted work."""
-    options = search.options
-    present = (
-        (search.best_s - search.bound_s) / max(abs(search.best_s), 1e-300)
-        if search.best is not None
-        else 0.04
-    )
-    share = 0.25 if options.effort < 3 else 0.1
-    gap = max(options.gap_tolerance / 2, share * present, EXACT / 10)
-    return Limits(gap, NODE_LIMITS[options.effort], options.time_limit_s)
-
-
-def _solve_tied(search: Search, folded: Folded) -> Choice | None:
-    inner = preprocess(folded.problem)
-    if inner is None:
-        return None
-    problem = inner.problem
-    plan = plan_buckets(problem.sizes, [(e.i, e.j) for e in problem.edges], search.options.table_limit)
-    ascent = Ascent(problem, plan, search.budget_bytes, search.unit_bytes)
-    ascent.probe(np.zeros(0))
-    if plan.is_exact and ascent.visited and problem.is_feasible(ascent.visited[0].choice):
-        return inner.restore(ascent.visited[0].choice)
-    if not _is_small(search, problem, wide=True):
-        return None
-    rounds = ROUNDS[search.options.effort]
-    found = solve_exact(problem, search.binding_points(), _limits(search), _reference(search), rounds)
-    search.learn(found)
-    return None if found.choice is None else inner.restore(found.choice)
-
-
 def _compatible(search: Search, labels: np.ndarray) -> np.ndarray:
     """Split classes whose members kept different strategies."""
     marks: dict[tuple[int, bytes], int] = {}
@@ -226,5 +157,5 @@ def _unfixed(search: Search) -> list[np.ndarray]:
     shift = ascent.bound - ascent.best_run.value
     limit = search.best_s - shift
     slack = EXACT * max(abs(search.best_s), abs(limit))
-    marginals = min_marginals(ascent.best_run)
+    marginals = ascent.best_run.marginals()
     return [np.flatnonzero(m <= limit + slack) for m in marginals]

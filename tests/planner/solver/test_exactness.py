@@ -17,6 +17,7 @@ from meshwright.compiler.planner.solver.lagrangian import Ascent
 from meshwright.compiler.planner.solver.marginals import min_marginals
 from meshwright.compiler.planner.solver.polish import Polisher
 from meshwright.compiler.planner.solver.preprocess import merge_parallel, preprocess
+from meshwright.compiler.planner.solver.relaxation import relax
 from meshwright.compiler.planner.solver.rows import tables_of, worst_points
 
 from .random_problems import problems
@@ -105,15 +106,14 @@ def test_low_degree_elimination_keeps_the_optimum(problem: Problem, mask: int) -
 
 
 @settings(max_examples=80)
-@given(problems(budget=True))
-def test_lagrangian_is_a_lower_bound(problem: Problem) -> None:
+@given(problems(budget=True), st.sampled_from([5, 20, 10_000]))
+def test_lagrangian_is_a_lower_bound(problem: Problem, table_limit: int) -> None:
     reduced = preprocess(problem)
     expected = brute_force(problem)
     assume(reduced is not None and expected is not None)
     assert reduced is not None and expected is not None and problem.budget_bytes is not None
     inner = reduced.problem
-    plan = plan_buckets(inner.sizes, [(e.i, e.j) for e in inner.edges])
-    ascent = Ascent(inner, plan, problem.budget_bytes, problem.budget_bytes)
+    ascent = Ascent(inner, relax(inner, table_limit), problem.budget_bytes, problem.budget_bytes)
     ascent.probe(np.zeros(0))
     without_prices = ascent.bound
     ascent.climb(1e-9, 30)

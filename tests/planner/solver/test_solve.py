@@ -128,6 +128,21 @@ def test_split_tables_still_certify() -> None:
     assert exact.bound_s <= split.objective_s * (1 + 1e-9)
 
 
+@pytest.mark.parametrize("table_limit", [300, 4_000_000])
+def test_the_least_budget_is_close_to_its_bound_and_can_be_solved(table_limit: int) -> None:
+    problem = training_step(Shape(layers=4, width=3, strategies=8))
+    options = SolveOptions(table_limit=table_limit, gap_tolerance=0.01)
+    with pytest.raises(InfeasibleBudget) as caught:
+        solve(replace(problem, budget_bytes=1.0), options)
+    error = caught.value
+    assert error.is_proven
+    assert error.bound_bytes <= error.least_budget_bytes <= 1.02 * error.bound_bytes
+    fits = solve(replace(problem, budget_bytes=error.least_budget_bytes), options)
+    assert fits.peak_bytes <= error.least_budget_bytes
+    with pytest.raises(InfeasibleBudget):
+        solve(replace(problem, budget_bytes=0.999 * error.bound_bytes), options)
+
+
 def test_effort_raises_quality_not_cost_model() -> None:
     problem = training_step(Shape(layers=3, width=2, strategies=6), 0.4)
     costs = [solve(problem, SolveOptions(effort=e)).objective_s for e in range(3)]
@@ -138,7 +153,8 @@ def test_given_partition_is_accepted() -> None:
     shape = Shape(layers=3, width=2, strategies=5)
     problem = training_step(shape, 0.3)
     period = 6 * shape.width
-    options = SolveOptions(effort=3, table_limit=30, partition=[i % period for i in range(problem.num_nodes)])
+    labels = [i % period for i in range(problem.num_nodes)]
+    options = SolveOptions(effort=1, gap_tolerance=0.0, table_limit=30, partition=labels)
     solution = solve(problem, options)
     assert problem.is_feasible(solution.choice)
     assert 0 < solution.statistics.classes < problem.num_nodes

@@ -1,0 +1,86 @@
+"""``docs/zoo.md`` from the rows that the tests noted: ``python -m tests.zoo.report`` after ``pytest tests/zoo``."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+from tests.zoo.rows import ROOT, Row, load_rows
+
+PAGE = ROOT / "docs" / "zoo.md"
+
+HEAD = """\
+# The zoo: other projects' models, planned
+
+A full training step of each model, unmodified, on a mesh of eight virtual CPU devices: three steps planned and three
+on one device, from the same state. *Equal* means that losses agree to 1e-5 (relative) and the whole new state
+(parameters, optimizer, statistics, random keys) to 1e-4. Sizes are tiny; the cluster's links are made so
+fast that splitting pays (`tests/numerics/eager.toml`), so these are plans a large model would get, not good ones for
+models this small.
+
+The page is made by `pytest tests/zoo && python -m tests.zoo.report`; the packages are in the extra `zoo`.
+
+- *State split*: arrays of the state that are split, of all; the part of its elements that one device holds (1/8 = 12%).
+- *Batch*: the mesh axes over each dim of the batch's arrays, `-` where it is whole.
+- *Collectives*: planned, for one step; loops multiply.
+- *Plan*: seconds to trace and plan, rounded to 1, 2, 5 and their tens, on two busy cores.
+"""
+
+ABSENT = """\
+## Not here
+
+| package | reason |
+|---|---|
+| easydel, gemma | their dependencies (tensorflow-datasets, kauldron, torch-side tools) outweigh what a tiny model shows beyond recurrentgemma |
+| recurrentgemma in the extra | it asks for absl-py<2, OR-tools for absl-py>=2: install it with `pip install --no-deps recurrentgemma==1.0.1` |
+| flaxdiff `FlaxUNet3DConditionModel` | imports diffusers' flax models, which diffusers has removed |
+"""
+
+_BODY = ("package", "model", "result", "state split", "batch", "collectives", "plan")
+
+
+def render(rows: Sequence[Row]) -> str:
+    """The page's text; the same rows give the same text."""
+    count = Counter("equal" if row.equal else "not" for row in rows)
+    lines = [HEAD, f"{len(rows)} models: {count['equal']} equal, {count['not']} not yet.\n"]
+    for mesh in sorted({row.mesh for row in rows if row.mesh}):
+        lines.append(f"Mesh {mesh} (axes `data`, `model`).\n")
+    lines += [_line(_BODY), _line(["---"] * len(_BODY))]
+    lines += [_line(_cells(row)) for row in rows]
+    return "\n".join([*lines, "", ABSENT])
+
+
+def _cells(row: Row) -> Sequence[str]:
+    result = "equal" if row.equal else f"**no**: {row.reason}"
+    return row.package, row.name, result, row.state, row.batch, row.collectives, rounded(row.plan_s)
+
+
+def _line(cells: Sequence[str]) -> str:
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+
+
+def rounded(seconds: float) -> str:
+    """Seconds in steps of 1, 2, 5, so that a page does not change with each run."""
+    if seconds <= 0:
+        return "-"
+    steps = [digit * 10.0**power for power in range(-1, 4) for digit in (1, 2, 5)]
+    return f"{min(steps, key=lambda step: abs(step - seconds)):g} s"
+
+
+def main() -> int:
+    """Writes the page, unless rows are missing that it has already."""
+    rows = load_rows()
+    shown = PAGE.read_text().count("\n| ") if PAGE.exists() else 0
+    page = render(rows)
+    if page.count("\n| ") < shown and "--force" not in sys.argv:
+        print(f"{len(rows)} rows are fewer than {PAGE.name} has: run all of tests/zoo first, or --force")
+        return 1
+    PAGE.write_text(page)
+    print(f"{PAGE.relative_to(Path.cwd()) if PAGE.is_relative_to(Path.cwd()) else PAGE}: {len(rows)} models")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
