@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from ...cost_models.cluster import Cluster
@@ -67,7 +67,7 @@ def plan_program(
     meshes = search_meshes(program, cluster, options)
     tried: list[tuple[tuple[int, ...], float | None]] = []
     best: _Candidate | None = None
-    failures: list[InfeasibleError] = []
+    failures: list[tuple[Model, InfeasibleBudget]] = []
     for mesh in meshes:
         if progress:
             progress(f"mesh {'x'.join(map(str, mesh.shape))}")
@@ -75,14 +75,14 @@ def plan_program(
         try:
             solution = solve(model.problem, _solve_options(model, options))
         except InfeasibleBudget as failure:
-            failures.append(_infeasible(model, failure))
+            failures.append((model, failure))
             tried.append((mesh.shape, None))
             continue
         tried.append((mesh.shape, solution.objective_s))
         if best is None or solution.objective_s < best.solution.objective_s:
             best = _Candidate(mesh, model, solution)
     if best is None:
-        raise min(failures, key=lambda f: f.least_budget_bytes)
+        raise _infeasible(failures)
     return extract_plan(program, best.mesh, best.model, best.solution, options.effort, tuple(tried), budget)
 
 
@@ -93,12 +93,14 @@ def _solve_options(model: Model, options: PlanOptions) -> SolveOptions:
     return SolveOptions(options.effort, gap_tolerance=tolerance, time_limit_s=options.time_limit_s)
 
 
-def _infeasible(model: Model, failure: InfeasibleBudget) -> InfeasibleError:
+def _infeasible(failures: Sequence[tuple[Model, InfeasibleBudget]]) -> InfeasibleError:
+    """The error for the mesh that comes nearest; proved only where every mesh is proved not to fit."""
+    model, failure = min(failures, key=lambda pair: pair[1].least_budget_bytes)
     largest = largest_live(model, failure.choice, failure.point)
     return InfeasibleError(
         int(failure.least_budget_bytes) + 1,
         int(failure.budget_bytes),
         model.live_names[failure.point],
         [(t.name, t.bytes) for t in largest],
-        failure.is_proven,
+        all(other.is_proven for _, other in failures),
     )

@@ -15,6 +15,8 @@ def restricted(node: Node, rule: FactorRule) -> FactorRule:
     """A rule without the splits that must not be used for a node."""
     if node.op.startswith("scatter") and _updates_one_place(node):
         return _fix_scattered_dims(node, rule)
+    if node.op == "conv_general_dilated" and _is_pointwise_grouped(node):
+        return _fix_features(node, rule)
     return rule
 
 
@@ -31,4 +33,17 @@ def _fix_scattered_dims(node: Node, rule: FactorRule) -> FactorRule:
     """
     scattered = node.params["dimension_numbers"].scatter_dims_to_operand_dims
     factors = {factor for dim in scattered for factor in rule.operands[0][dim]}
+    return replace(rule, reduced=rule.reduced - factors, fixed=rule.fixed | factors)
+
+
+def _is_pointwise_grouped(node: Node) -> bool:
+    spatial = node.params["dimension_numbers"].rhs_spec[2:]
+    kernel = node.operands[1].type.shape
+    return node.params["feature_group_count"] > 1 and all(kernel[d] == 1 for d in spatial)
+
+
+def _fix_features(node: Node, rule: FactorRule) -> FactorRule:
+    """XLA (jaxlib 0.10.2, CPU) aborts on a depthwise convolution of kernel size 1 with split channels."""
+    numbers = node.params["dimension_numbers"]
+    factors = {*rule.operands[0][numbers.lhs_spec[1]], *rule.results[0][numbers.out_spec[1]]}
     return replace(rule, reduced=rule.reduced - factors, fixed=rule.fixed | factors)
