@@ -31,7 +31,7 @@ class Row:
         num_mismatches: of them, results differ.
         num_crashes: of them, an error where one device has none.
         num_ill_conditioned: of them, equal only within what the inputs' rounding does.
-        num_backend: of them, ``jax.jit`` alone, with the plan's outer shardings, fails alike.
+        num_backend: of them, an error that ``jax.jit`` alone has too, with the plan's outer shardings.
         num_unusable: of them, the program fails on one device already.
         wall_s: seconds of the run, for ``all``.
     """

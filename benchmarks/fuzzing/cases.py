@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import random
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import jax
@@ -105,15 +105,16 @@ def draw_program(rng: random.Random) -> Program:
     while len(scope.ops) < wanted:
         draw_op(scope)
     outputs = _gradient_outputs(scope) if scope.is_gradient else _outputs(scope)
-    program = Program(tuple(names.inputs), tuple(scope.ops), outputs, scope.is_gradient)
-    return program.without_dead_code()
+    program = Program(tuple(names.inputs), tuple(scope.ops), outputs).without_dead_code()
+    has_real_input = any(x.type.dtype == "float32" for x in program.inputs)
+    return replace(program, is_gradient=scope.is_gradient and has_real_input)
 
 
 def _input_types(rng: random.Random) -> list[Type]:
     ranks = [1, 2, 2, 2, 3, 3, 4]
     types = [Type(_shape(rng, rng.choice(ranks)), "float32")]
-    for _ in range(rng.randint(0, MAX_INPUTS - 2)):
-        kind = rng.choice(("float32", "float32", "float32", "int32", KEY, "bool"))
+    for _ in range(rng.randint(0, MAX_INPUTS - 1)):
+        kind = rng.choice(("float32", "float32", "int32", KEY, KEY, "bool"))
         types.append(Type(() if kind == KEY else _shape(rng, rng.choice((0, *ranks))), kind))
     return types
 

@@ -36,7 +36,7 @@ class Verdict(StrEnum):
     ILL_CONDITIONED = "ill-conditioned"
     MISMATCH = "mismatch"
     CRASH = "crash"
-    BACKEND = "backend"  # plain jax.jit with the plan's shardings of arguments and results fails alike
+    BACKEND = "backend"  # an error that jax.jit alone has too, with the plan's outer shardings
     UNUSABLE = "unusable"  # the program fails on one device
 
     @property
@@ -58,6 +58,7 @@ class Outcome:
         collectives: kinds that the plan has.
         ir: the program's graph as text; empty until traced.
         plan: the plan; None until planned.
+        is_alike: whether ``jax.jit`` alone fails in the same way, see ``fails_plainly``.
     """
 
     verdict: Verdict = Verdict.EQUAL
@@ -68,6 +69,7 @@ class Outcome:
     collectives: frozenset[str] = frozenset()
     ir: str = ""
     plan: mw.Plan | None = None
+    is_alike: bool = False
 
 
 class WrongSharding(Exception):
@@ -97,7 +99,10 @@ class Checker:
             _judge(outcome, reference, _run_planned(case, outcome.plan))
         except Exception as error:
             _fail(outcome, Verdict.CRASH, error)
-        if outcome.verdict.is_failure and outcome.plan and fails_plainly(case, outcome.plan, outcome.verdict):
+        if outcome.verdict.is_failure and outcome.plan:
+            outcome.is_alike = fails_plainly(case, outcome.plan, outcome.verdict)
+        # Wrong numbers stay a failure, whoever makes them: the plan chose the layouts.
+        if outcome.is_alike and outcome.verdict == Verdict.CRASH:
             outcome.verdict = Verdict.BACKEND
         return outcome
 

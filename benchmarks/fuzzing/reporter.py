@@ -24,7 +24,7 @@ class Reporter:
 
     checker: Checker
     shrink_s: float
-    _seen: Counter[str] = field(default_factory=Counter)
+    _seen: Counter[tuple[str, str, bool]] = field(default_factory=Counter)
 
     def describe(self, case: Case, outcome: Outcome) -> str:
         """A failure as text; empty for a case that is well.
@@ -35,7 +35,7 @@ class Reporter:
         """
         if outcome.verdict in _SILENT:
             return ""
-        kind = f"{outcome.verdict} {outcome.symptom}"
+        kind = _kind(outcome)
         self._seen[kind] += 1
         worth_it = outcome.verdict != Verdict.UNUSABLE and self._seen[kind] <= _SHRUNK_PER_SYMPTOM
         if self.shrink_s and worth_it:
@@ -56,13 +56,19 @@ def shrunk(checker: Checker, case: Case, outcome: Outcome, time_limit_s: float) 
 
     def still_fails(smaller: Case) -> bool:
         found = checker.check(smaller)
-        return (found.verdict, found.symptom) == (outcome.verdict, outcome.symptom)
+        return _kind(found) == _kind(outcome)
 
     return shrink(case, still_fails, time_limit_s)
+
+
+def _kind(outcome: Outcome) -> tuple[str, str, bool]:
+    """Equal for failures that look alike."""
+    return str(outcome.verdict), outcome.symptom, outcome.is_alike
 
 
 def describe(case: Case, outcome: Outcome) -> str:
     """What went wrong, the program, the pins, the plan and the graph, as text."""
     plan = str(outcome.plan or "")
-    parts = [f"{outcome.verdict}: {outcome.reason}", str(case), plan, outcome.ir, outcome.trace]
+    alike = " (jax.jit alone, with the plan's outer shardings, fails alike)" if outcome.is_alike else ""
+    parts = [f"{outcome.verdict}: {outcome.reason}{alike}", str(case), plan, outcome.ir, outcome.trace]
     return "\n".join(part for part in parts if part)

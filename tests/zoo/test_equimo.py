@@ -30,7 +30,7 @@ def _classifier(module: str, name: str, image: int, *args: Any, **options: Any) 
     return train(loss, params, (normal(0, BATCH, 3, image, image), integers(1, CLASSES, BATCH)))
 
 
-@model("equimo", "ViT with registers and rotary embedding")
+@model("equimo", "ViT with registers and rotary embedding", slow=True)
 def test_vit() -> Training:
     options = {"dim": 16, "patch_size": 4, "num_heads": 4, "depths": [2]}
     return _classifier("vit", "VisionTransformer", 8, 8, 3, use_local_pos_embed=True, **options)

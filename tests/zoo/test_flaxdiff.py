@@ -49,7 +49,7 @@ def test_unet() -> Training:
     )
 
 
-@model("flaxdiff", "DiT: adaptive norm, rotary attention")
+@model("flaxdiff", "DiT: adaptive norm, rotary attention", slow=True)
 def test_dit() -> Training:
     return _denoiser("simple_dit", "SimpleDiT", **PATCHES)
 

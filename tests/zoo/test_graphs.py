@@ -6,6 +6,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import optax
 import pytest
 
 from tests.zoo.harness import Training, model
@@ -45,7 +46,7 @@ def test_graph_network() -> Training:
         net = jraph.GraphNetwork(update("edge"), update("node"), update("whole"))
         return mean_square(net(net(graph)).globals @ params["out"], target)
 
-    return train(loss, params, (_graph(), normal(9, GRAPHS, WIDTH)))
+    return train(loss, params, (_graph(), normal(9, GRAPHS, WIDTH)), optax.sgd(0.05, momentum=0.9))
 
 
 @model("jraph", "graph convolution (Kipf and Welling)", slow=True)

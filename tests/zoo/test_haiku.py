@@ -45,7 +45,7 @@ def _transformer(tokens: jax.Array) -> jax.Array:
     return hk.Linear(WORDS)(x)
 
 
-@model("dm-haiku", "transformer")
+@model("dm-haiku", "transformer", slow=True)
 def test_transformer() -> Training:
     tokens, labels = integers(0, WORDS, BATCH, LENGTH), integers(1, WORDS, BATCH, LENGTH)
     return _trained(_transformer, (tokens, labels), cross_entropy)

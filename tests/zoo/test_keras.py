@@ -23,14 +23,16 @@ def _keras() -> Any:
     return pytest.importorskip("keras")
 
 
-def _trained(build: Callable[[Any], Any], x: jax.Array, own_optimizer: bool = False) -> Training:
+def _trained(
+    build: Callable[[Any], Any], x: jax.Array, own_optimizer: bool = False, training: bool = True
+) -> Training:
     keras = _keras()
     keras.utils.set_random_seed(0)
     net = build(keras)
     labels = integers(1, CLASSES, BATCH)
 
     def loss(trained: Any, others: Any, x: jax.Array, labels: jax.Array) -> Any:
-        logits, others = net.stateless_call(trained, others, x, training=True)
+        logits, others = net.stateless_call(trained, others, x, training=training)
         return cross_entropy(logits, labels), others
 
     trained = [jnp.array(v.value) for v in net.trainable_variables]
@@ -109,11 +111,13 @@ def test_recurrent() -> Training:
     return _trained(build, normal(0, BATCH, 8, 8))
 
 
-@model("keras", "MobileNetV2 (keras.applications)", slow=True)
+@model("keras", "MobileNetV2 (keras.applications), fixed statistics", slow=True)
 def test_mobilenet() -> Training:
     def build(keras: Any) -> Any:
         return keras.applications.MobileNetV2(
             (32, 32, 3), alpha=0.1, weights=None, classes=CLASSES, classifier_activation=None
         )
 
-    return _trained(build, normal(0, BATCH, 32, 32, 3))
+    # In training mode eight images of 32 pixels end as eight values a channel: batch norm over those turns a
+    # change of 1e-7 in the parameters into one of 1e-5 in the loss, on one device already.
+    return _trained(build, normal(0, BATCH, 32, 32, 3), training=False)

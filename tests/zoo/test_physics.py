@@ -15,7 +15,7 @@ from tests.zoo.training import adam, mean_square, normal, train
 ATOMS = 16
 
 
-@model("jax-md", "Lennard-Jones fluid, parameters by gradient through the simulation", slow=True)
+@model("jax-md", "molecular dynamics, Morse parameters by gradient through the simulation", slow=True)
 def test_fluid() -> Training:
     jax_md = pytest.importorskip("jax_md")
     displacement, shift = jax_md.space.periodic(8.0)
@@ -23,7 +23,7 @@ def test_fluid() -> Training:
     places = grid + normal(0, ATOMS, 2, scale=0.1)
 
     def loss(params: Any, places: jax.Array, target: jax.Array) -> jax.Array:
-        energy = jax_md.energy.lennard_jones_pair(displacement, **params)
+        energy = jax_md.energy.morse_pair(displacement, **params)
         init, advance = jax_md.simulate.nve(energy, shift, dt=1e-3)
         state = init(jax.random.key(0), places, kT=0.1)
         state = jax.lax.fori_loop(0, 4, lambda _, state: advance(state), state)
