@@ -44,7 +44,7 @@ ClusterMaker = Callable[[int], mw.Cluster]
 
 
 def model(
-    package: str, name: str, *, fails: str | None = None, slow: bool = False
+    package: str, name: str, *, fails: str | None = None
 ) -> Callable[[Callable[[], Training]], Callable[[ClusterMaker], None]]:
     """Makes a test of a function that makes a ``Training``.
 
@@ -52,7 +52,6 @@ def model(
         package: what the model is from.
         name: the architecture.
         fails: why it is known not to work; the test is then expected to fail, and the row has the reason.
-        slow: whether it is left out of the fast run.
     """
 
     def decorate(make: Callable[[], Training]) -> Callable[[ClusterMaker], None]:
@@ -67,8 +66,7 @@ def model(
                 save_row(row)
 
         test.__name__, test.__doc__ = make.__name__, make.__doc__
-        marked = pytest.mark.slow(test) if slow else test
-        return pytest.mark.xfail(reason=fails, strict=True)(marked) if fails else marked
+        return pytest.mark.xfail(reason=fails, strict=True)(test) if fails else test
 
     return decorate
 

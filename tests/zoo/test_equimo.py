@@ -30,30 +30,30 @@ def _classifier(module: str, name: str, image: int, *args: Any, **options: Any) 
     return train(loss, params, (normal(0, BATCH, 3, image, image), integers(1, CLASSES, BATCH)))
 
 
-@model("equimo", "ViT with registers and rotary embedding", slow=True)
+@model("equimo", "ViT with registers and rotary embedding")
 def test_vit() -> Training:
     options = {"dim": 16, "patch_size": 4, "num_heads": 4, "depths": [2]}
     return _classifier("vit", "VisionTransformer", 8, 8, 3, use_local_pos_embed=True, **options)
 
 
-@model("equimo", "ConvNeXt", slow=True)
+@model("equimo", "ConvNeXt")
 def test_convnext() -> Training:
     return _classifier("convnext", "ConvNeXt", 32, 3, depths=[1, 1, 1, 1], dims=[8, 8, 16, 16])
 
 
-@model("equimo", "MLLA: linear attention", slow=True)
+@model("equimo", "MLLA: linear attention")
 def test_mlla() -> Training:
     options = {"dim": 8, "depths": [1, 1], "num_heads": [2, 2]}
     return _classifier("mlla", "Mlla", 16, 16, 3, **options)
 
 
-@model("equimo", "VSSD: non-causal Mamba-2 mixers", slow=True)
+@model("equimo", "VSSD: non-causal Mamba-2 mixers")
 def test_vssd() -> Training:
     options = {"dim": 8, "d_state": 8, "depths": [1, 1], "num_heads": [2, 2]}
     return _classifier("vssd", "Vssd", 16, 16, 3, attentions_layers=("mamba2mixer", "attention"), **options)
 
 
-@model("equimo", "ViT, stochastic depth", slow=True)
+@model("equimo", "ViT, stochastic depth")
 def test_stochastic_depth() -> Training:
     options = {"dim": 16, "patch_size": 4, "num_heads": 4, "depths": [2], "drop_path_rate": 0.2}
     return _classifier("vit", "VisionTransformer", 8, 8, 3, **options)

@@ -114,14 +114,14 @@ class Recurrent(eqx.Module):
         return self.head(jax.lax.scan(step, jnp.zeros(16), x)[0])
 
 
-@model("equinox", "GRU", slow=True)
+@model("equinox", "GRU")
 def test_gru() -> Training:
     x, y = normal(0, BATCH, 8, 8), normal(1, BATCH, 4)
     net = Recurrent(eqx.nn.GRUCell(8, 16, key=KEY), eqx.nn.Linear(16, 4, key=KEY))
     return trained(net, lambda f, x, y: mean_square(jax.vmap(f)(x), y), (x, y))
 
 
-@model("equinox", "MLP, eqx.filter_checkpoint and scanned layers", slow=True)
+@model("equinox", "MLP, eqx.filter_checkpoint and scanned layers")
 def test_scanned() -> Training:
     x, y = normal(0, 16, 16), normal(1, 16, 16)
     stack = eqx.filter_vmap(lambda key: eqx.nn.Linear(16, 16, key=key))(jax.random.split(KEY, 3))

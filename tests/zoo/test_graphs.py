@@ -49,7 +49,7 @@ def test_graph_network() -> Training:
     return train(loss, params, (_graph(), normal(9, GRAPHS, WIDTH)), optax.sgd(0.05, momentum=0.9))
 
 
-@model("jraph", "graph convolution (Kipf and Welling)", slow=True)
+@model("jraph", "graph convolution (Kipf and Welling)")
 def test_graph_convolution() -> Training:
     params = _weights(first=(WIDTH, WIDTH), second=(WIDTH, 8))
 
@@ -63,7 +63,7 @@ def test_graph_convolution() -> Training:
     return train(loss, params, (_graph(), integers(5, 8, NODES)))
 
 
-@model("jraph", "graph attention (GAT): segment softmax", slow=True)
+@model("jraph", "graph attention (GAT): segment softmax")
 def test_graph_attention() -> Training:
     params = _weights(query=(WIDTH, WIDTH), logit=(2 * WIDTH, 1), out=(WIDTH, 8))
 
@@ -78,7 +78,7 @@ def test_graph_attention() -> Training:
     return train(loss, params, (_graph(), integers(5, 8, NODES)))
 
 
-@model("jraph", "deep sets", slow=True)
+@model("jraph", "deep sets")
 def test_deep_sets() -> Training:
     params = _weights(node=(2 * WIDTH, WIDTH), whole=(WIDTH, WIDTH))
 

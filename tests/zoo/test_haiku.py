@@ -45,13 +45,13 @@ def _transformer(tokens: jax.Array) -> jax.Array:
     return hk.Linear(WORDS)(x)
 
 
-@model("dm-haiku", "transformer", slow=True)
+@model("dm-haiku", "transformer")
 def test_transformer() -> Training:
     tokens, labels = integers(0, WORDS, BATCH, LENGTH), integers(1, WORDS, BATCH, LENGTH)
     return _trained(_transformer, (tokens, labels), cross_entropy)
 
 
-@model("dm-haiku", "ResNet v2 (hk.nets.ResNet, one bottleneck a group)", slow=True)
+@model("dm-haiku", "ResNet v2 (hk.nets.ResNet, one bottleneck a group)")
 def test_resnet() -> Training:
     images, labels = normal(0, BATCH, 32, 32, 3), integers(1, 8, BATCH)
 
@@ -64,7 +64,7 @@ def test_resnet() -> Training:
     return _with_statistics(forward, images, labels)
 
 
-@model("dm-haiku", "MobileNet v1 layers: depthwise and pointwise, batch norm", slow=True)
+@model("dm-haiku", "MobileNet v1 layers: depthwise and pointwise, batch norm")
 def test_separable() -> Training:
     images, labels = normal(0, BATCH, 8, 8, 3), integers(1, 8, BATCH)
 
@@ -78,7 +78,7 @@ def test_separable() -> Training:
     return _with_statistics(forward, images, labels)
 
 
-@model("dm-haiku", "deep RNN: two LSTMs by hk.dynamic_unroll", slow=True)
+@model("dm-haiku", "deep RNN: two LSTMs by hk.dynamic_unroll")
 def test_deep_rnn() -> Training:
     x, y = normal(0, LENGTH, BATCH, 8), normal(1, LENGTH, BATCH, 1)
 
@@ -89,7 +89,7 @@ def test_deep_rnn() -> Training:
     return _trained(forward, (x, y), mean_square)
 
 
-@model("dm-haiku", "convolutional LSTM", slow=True)
+@model("dm-haiku", "convolutional LSTM")
 def test_conv_lstm() -> Training:
     x, y = normal(0, 4, BATCH, 6, 6, 3), normal(1, 4, BATCH, 6, 6, 4)
 
@@ -100,7 +100,7 @@ def test_conv_lstm() -> Training:
     return _trained(forward, (x, y), mean_square)
 
 
-@model("dm-haiku", "VQ-VAE: hk.nets.VectorQuantizer, straight-through", slow=True)
+@model("dm-haiku", "VQ-VAE: hk.nets.VectorQuantizer, straight-through")
 def test_vector_quantizer() -> Training:
     images = normal(0, BATCH, 8, 8, 3)
 

@@ -61,7 +61,7 @@ def _trained(
     return Training(step, (trained, others, moments), (x, labels))
 
 
-@model("keras", "ConvNet: batch norm, separable convolution, dropout", slow=True)
+@model("keras", "ConvNet: batch norm, separable convolution, dropout")
 def test_convnet() -> Training:
     def build(keras: Any) -> Any:
         layers = keras.layers
@@ -82,7 +82,7 @@ def test_convnet() -> Training:
     return _trained(build, normal(0, BATCH, 8, 8, 3))
 
 
-@model("keras", "transformer layer, keras.optimizers.AdamW", slow=True)
+@model("keras", "transformer layer, keras.optimizers.AdamW")
 def test_transformer() -> Training:
     def build(keras: Any) -> Any:
         layers = keras.layers
@@ -95,7 +95,7 @@ def test_transformer() -> Training:
     return _trained(build, integers(2, 32, BATCH, 8), own_optimizer=True)
 
 
-@model("keras", "bidirectional LSTM and GRU", slow=True)
+@model("keras", "bidirectional LSTM and GRU")
 def test_recurrent() -> Training:
     def build(keras: Any) -> Any:
         layers = keras.layers
@@ -111,7 +111,7 @@ def test_recurrent() -> Training:
     return _trained(build, normal(0, BATCH, 8, 8))
 
 
-@model("keras", "MobileNetV2 (keras.applications), fixed statistics", slow=True)
+@model("keras", "MobileNetV2 (keras.applications), fixed statistics")
 def test_mobilenet() -> Training:
     def build(keras: Any) -> Any:
         return keras.applications.MobileNetV2(

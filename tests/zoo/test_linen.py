@@ -71,12 +71,12 @@ def test_decoder_scan() -> Training:
     return _decoder()
 
 
-@model("flax linen", "decoder, layers by nn.scan and nn.remat", slow=True)
+@model("flax linen", "decoder, layers by nn.scan and nn.remat")
 def test_decoder_scan_remat() -> Training:
     return _decoder(remat=True)
 
 
-@model("flax linen", "decoder, layers unrolled, nn.remat", slow=True)
+@model("flax linen", "decoder, layers unrolled, nn.remat")
 def test_decoder_remat() -> Training:
     return _decoder(scan=False, remat=True, layers=2)
 
@@ -131,12 +131,12 @@ def test_lstm() -> Training:
     return _recurrent("LSTM")
 
 
-@model("flax linen", "GRU", slow=True)
+@model("flax linen", "GRU")
 def test_gru() -> Training:
     return _recurrent("GRU")
 
 
-@model("flax linen", "simple RNN", slow=True)
+@model("flax linen", "simple RNN")
 def test_simple_rnn() -> Training:
     return _recurrent("simple RNN")
 
@@ -150,7 +150,7 @@ class Bidirectional(nn.Module):
         return nn.Dense(1)(nn.Bidirectional(forward, backward)(x, seq_lengths=lengths))
 
 
-@model("flax linen", "bidirectional LSTM, sequence lengths", slow=True)
+@model("flax linen", "bidirectional LSTM, sequence lengths")
 def test_bidirectional() -> Training:
     x, y, lengths = normal(0, BATCH, LENGTH, 8), normal(1, BATCH, LENGTH, 1), integers(2, LENGTH, BATCH) + 1
     net = Bidirectional()
@@ -191,7 +191,7 @@ class Layers(nn.Module):
         return nn.Dropout(0.5, deterministic=False)(x)
 
 
-@model("flax linen", "other layers: DenseGeneral, WeightNorm, ConvLocal, depthwise, Dropout", slow=True)
+@model("flax linen", "other layers: DenseGeneral, WeightNorm, ConvLocal, depthwise, Dropout")
 def test_layers() -> Training:
     x, y = normal(0, BATCH, LENGTH, WIDTH), normal(1, BATCH, LENGTH, WIDTH)
     net = Layers()

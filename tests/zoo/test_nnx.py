@@ -109,7 +109,7 @@ class ConvNet(nnx.Module):
         return self.out(nnx.silu(self.group_norm(self.up(x))))
 
 
-@model("flax nnx", "ConvNet: BatchNorm, ConvTranspose, GroupNorm", slow=True)
+@model("flax nnx", "ConvNet: BatchNorm, ConvTranspose, GroupNorm")
 def test_convnet() -> Training:
     x, y = normal(0, BATCH, 8, 8, 3), normal(1, BATCH, 8, 8, 3)
     return _trained(ConvNet(nnx.Rngs(0)), lambda net, x, y: mean_square(net(x), y), (x, y))
@@ -127,7 +127,7 @@ class Recurrent(nnx.Module):
         return self.head(self.gru(self.lstm(x)))
 
 
-@model("flax nnx", "LSTM and GRU", slow=True)
+@model("flax nnx", "LSTM and GRU")
 def test_recurrent() -> Training:
     x, y = normal(0, BATCH, LENGTH, 8), normal(1, BATCH, LENGTH, 1)
     return _trained(Recurrent(nnx.Rngs(0)), lambda net, x, y: mean_square(net(x), y), (x, y))
@@ -145,7 +145,7 @@ class Adapted(nnx.Module):
         return self.last(nnx.relu(self.mix(nnx.relu(self.first(x)))))
 
 
-@model("flax nnx", "LoRA, Einsum, LinearGeneral", slow=True)
+@model("flax nnx", "LoRA, Einsum, LinearGeneral")
 def test_adapted() -> Training:
     x, y = normal(0, 16, 8), normal(1, 16, 1)
     return _trained(Adapted(nnx.Rngs(0)), lambda net, x, y: mean_square(net(x), y), (x, y))

@@ -53,17 +53,17 @@ def test_multi_transform() -> Training:
     return _mlp(optax.chain(decay, optax.multi_transform(kinds, _kinds)))
 
 
-@model("optax", "lion", slow=True)
+@model("optax", "lion")
 def test_lion() -> Training:
     return _mlp(optax.lion(1e-3))
 
 
-@model("optax", "LAMB", slow=True)
+@model("optax", "LAMB")
 def test_lamb() -> Training:
     return _mlp(optax.lamb(0.01, **EPS))
 
 
-@model("optax", "LARS", slow=True)
+@model("optax", "LARS")
 def test_lars() -> Training:
     return _mlp(optax.lars(0.1))
 
@@ -75,22 +75,22 @@ def test_muon() -> Training:
     return _mlp(optax.contrib.muon(0.02))
 
 
-@model("optax", "RMSProp, centered", slow=True)
+@model("optax", "RMSProp, centered")
 def test_rmsprop() -> Training:
     return _mlp(optax.rmsprop(0.01, centered=True, momentum=0.9, **EPS))
 
 
-@model("optax", "AdaBelief", slow=True)
+@model("optax", "AdaBelief")
 def test_adabelief() -> Training:
     return _mlp(optax.adabelief(0.01, **EPS))
 
 
-@model("optax", "MultiSteps: gradients of several steps added up", slow=True)
+@model("optax", "MultiSteps: gradients of several steps added up")
 def test_multi_steps() -> Training:
     steps = optax.MultiSteps(optax.adam(0.01, **EPS), every_k_schedule=2)
     return _mlp(optax.GradientTransformation(steps.init, steps.update))
 
 
-@model("optax", "schedule-free AdamW", slow=True)
+@model("optax", "schedule-free AdamW")
 def test_schedule_free() -> Training:
     return _mlp(optax.contrib.schedule_free_adamw(0.01, **EPS))

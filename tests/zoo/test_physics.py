@@ -15,7 +15,7 @@ from tests.zoo.training import adam, mean_square, normal, train
 ATOMS = 16
 
 
-@model("jax-md", "molecular dynamics, Morse parameters by gradient through the simulation", slow=True)
+@model("jax-md", "molecular dynamics, Morse parameters by gradient through the simulation")
 def test_fluid() -> Training:
     jax_md = pytest.importorskip("jax_md")
     displacement, shift = jax_md.space.periodic(8.0)
@@ -33,7 +33,7 @@ def test_fluid() -> Training:
     return train(loss, params, (places, grid), optax.sgd(1e-2))
 
 
-@model("jax-md", "Behler-Parrinello potential, energy and forces", slow=True)
+@model("jax-md", "Behler-Parrinello potential, energy and forces")
 def test_behler_parrinello() -> Training:
     jax_md = pytest.importorskip("jax_md")
     from flax import nnx
@@ -50,7 +50,7 @@ def test_behler_parrinello() -> Training:
     return train(loss, params, (places, forces))
 
 
-@model("brax", "analytic policy gradient through the pendulum", slow=True)
+@model("brax", "analytic policy gradient through the pendulum")
 def test_pendulum() -> Training:
     envs = pytest.importorskip("brax.envs")
     env = envs.get_environment("inverted_pendulum", backend="generalized")

@@ -90,7 +90,7 @@ def test_experts() -> Training:
     return train(loss, params, (normal(3, 32, WIDTH), normal(4, 32, WIDTH)))
 
 
-@model("recipe", "mixture of experts, sorted tokens and lax.ragged_dot", slow=True)
+@model("recipe", "mixture of experts, sorted tokens and lax.ragged_dot")
 def test_ragged_experts() -> Training:
     experts = 4
     params = {"gate": normal(0, WIDTH, experts), "up": normal(1, experts, WIDTH, WIDTH, scale=0.2)}
@@ -126,7 +126,7 @@ def test_state_space() -> Training:
     return train(loss, params, (normal(3, BATCH, 16, 8), normal(4, BATCH, 16, 8)))
 
 
-@model("recipe", "selective state space (Mamba): depthwise convolution, scan", slow=True)
+@model("recipe", "selective state space (Mamba): depthwise convolution, scan")
 def test_selective() -> Training:
     inner, states = 16, 4
     params = {
@@ -210,7 +210,7 @@ class EncoderDecoder(nn.Module):
         return embed.attend(nn.RMSNorm()(x))
 
 
-@model("recipe", "encoder-decoder (T5): tied embeddings, relative bias", slow=True)
+@model("recipe", "encoder-decoder (T5): tied embeddings, relative bias")
 def test_encoder_decoder() -> Training:
     source, target = integers(0, WORDS, BATCH, LENGTH), integers(1, WORDS, BATCH, LENGTH + 1)
     net = EncoderDecoder()
@@ -235,7 +235,7 @@ def test_heat() -> Training:
     return train(loss, normal(2, 16, 16), (start, end))
 
 
-@model("recipe", "implicit layer: fixed point by lax.while_loop, gradient by custom_vjp", slow=True)
+@model("recipe", "implicit layer: fixed point by lax.while_loop, gradient by custom_vjp")
 def test_implicit() -> Training:
     params = {"w": normal(0, WIDTH, WIDTH, scale=0.1), "u": normal(1, 8, WIDTH, scale=0.3)}
 
@@ -268,7 +268,7 @@ def test_implicit() -> Training:
     )
 
 
-@model("recipe", "neural ODE: Runge-Kutta by lax.fori_loop and jax.checkpoint", slow=True)
+@model("recipe", "neural ODE: Runge-Kutta by lax.fori_loop and jax.checkpoint")
 def test_ode() -> Training:
     net = _mlp(32, 4)
     x, y = normal(0, 16, 4), normal(1, 16, 4)
@@ -285,7 +285,7 @@ def test_ode() -> Training:
     return train(loss, net.init(KEY, x), (x, y))
 
 
-@model("recipe", "variational autoencoder, sampled codes", slow=True)
+@model("recipe", "variational autoencoder, sampled codes")
 def test_variational() -> Training:
     encode, decode = _mlp(32, 8), _mlp(32, 16)
     x = normal(0, 16, 16)
@@ -300,7 +300,7 @@ def test_variational() -> Training:
     return train(loss, params, (x, jax.random.key(3)))
 
 
-@model("recipe", "policy gradient: sampled actions, lax.cond by step", slow=True)
+@model("recipe", "policy gradient: sampled actions, lax.cond by step")
 def test_policy() -> Training:
     net = _mlp(32, 4)
     optimizer = adam()

@@ -41,11 +41,11 @@ def _griffin(scan: str, checkpointing: bool) -> Training:
     return train(loss, net.init(jax.random.key(0), tokens[:, :-1], places), (tokens, places))
 
 
-@model("recurrentgemma", "Griffin, recurrence by lax.scan, remat", slow=True)
+@model("recurrentgemma", "Griffin, recurrence by lax.scan, remat")
 def test_griffin_loop() -> Training:
     return _griffin("LINEAR_NATIVE", checkpointing=True)
 
 
-@model("recurrentgemma", "Griffin, recurrence by associative scan", slow=True)
+@model("recurrentgemma", "Griffin, recurrence by associative scan")
 def test_griffin_associative() -> Training:
     return _griffin("ASSOCIATIVE_NATIVE", checkpointing=False)
