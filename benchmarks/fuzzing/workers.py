@@ -7,7 +7,7 @@ import multiprocessing
 import os
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from multiprocessing.connection import Connection, wait
 from typing import Any
 
@@ -24,6 +24,7 @@ _QUIET = {"TF_CPP_MIN_LOG_LEVEL": "3"}
 _CASES_PER_CACHE = 40  # compiled programs are kept until the caches are cleared
 _CASES_PER_PROCESS = 400
 _CASE_TIMEOUT_S = 300.0
+_ENDING_S = 2.0
 
 
 @dataclass(frozen=True)
@@ -57,6 +58,7 @@ class _Worker:
     indices: list[int]
     shrink_s: float
     current: int | None = None
+    retried: set[int] = field(default_factory=set)
     connection: Any = None
     process: Any = None
 
@@ -70,6 +72,8 @@ class _Worker:
 
     def stop(self) -> None:
         self.connection.close()
+        # One that has just ended must keep its own status.
+        self.process.join(_ENDING_S)
         self.process.kill()
         self.process.join()
 
@@ -124,22 +128,27 @@ def _read(worker: _Worker, timed_out: bool) -> Iterator[Result]:
     else:
         worker.stop()
         if worker.current is not None:
-            worker.indices.remove(worker.current)
-            yield _lost(worker, worker.current, timed_out)
+            yield from _lost(worker, worker.current, timed_out)
             worker.current = None
         if worker.indices:
             worker.start()
 
 
-def _lost(worker: _Worker, index: int, timed_out: bool) -> Result:
+def _lost(worker: _Worker, index: int, timed_out: bool) -> Iterator[Result]:
+    """What became of a case whose process ended: a failure, unless it runs when it is tried once more."""
     from .cases import numbered_case
-    from .isolated import describe_death
+    from .isolated import describe_death, exit_code
 
-    case = numbered_case(worker.seed, index)
-    if timed_out:
-        return Result(index, "crash", report=f"crash: no end\n{case}")
-    verdict, report = describe_death(case, worker.shrink_s)
-    return Result(index, verdict, _mesh_name(case), _form(case), report=report)
+    case, status = numbered_case(worker.seed, index), worker.process.exitcode
+    if not timed_out and index not in worker.retried and exit_code(case) == 0:
+        print(f"case {index}: the process ended with {status}; trying again", file=sys.stderr, flush=True)
+        worker.retried.add(index)
+        return
+    worker.indices.remove(index)
+    verdict, report = "crash", f"crash: no end, or not alone (status {status})\n{case}"
+    if not timed_out and index not in worker.retried:
+        verdict, report = describe_death(case, worker.shrink_s)
+    yield Result(index, verdict, _mesh_name(case), _form(case), report=report)
 
 
 def _work(connection: Connection, seed: int, indices: Sequence[int], shrink_s: float) -> None:
