@@ -12,6 +12,8 @@ from typing import Any
 
 import jax
 import jax.extend.core as jex_core
+from jax._src import api_util as _api_util
+from jax._src import config as _config
 from jax._src import core as _core
 from jax._src import dtypes as _dtypes
 from jax._src import source_info_util as _source_info_util
@@ -25,6 +27,10 @@ JaxprEqn = jex_core.JaxprEqn
 JaxLiteral = jex_core.Literal
 Var = jex_core.Var
 closed_jaxpr_function = jex_core.jaxpr_as_fun
+# What ``jax_debug_nans`` and ``jax_debug_infs`` raise from a compiled program.
+InvalidResult = _api_util.InternalFloatingPointError
+# All settings that a trace depends on, hashable: ``enable_x64``, default precision, device, mesh and others.
+trace_context = _config.trace_context
 
 _KEY_IMPLEMENTATIONS = {"key<fry>": "threefry2x32", "key<rbg>": "rbg", "key<urbg>": "unsafe_rbg"}
 _LIBRARY_MARKS = ("/site-packages/", "/dist-packages/", "/lib/python3")
@@ -33,6 +39,21 @@ _LIBRARY_MARKS = ("/site-packages/", "/dist-packages/", "/lib/python3")
 def outside_any_trace() -> bool:
     """Whether no JAX transformation is being traced on this thread, so that arguments are concrete."""
     return _core.trace_state_clean()
+
+
+def jit_is_disabled() -> bool:
+    """Whether ``jax.disable_jit`` holds on this thread."""
+    return bool(_config.disable_jit.value)
+
+
+@contextlib.contextmanager
+def no_explicit_mesh() -> Iterator[None]:
+    """Leaves a context mesh with ``Explicit`` axes, whose types do not hold once a plan splits arrays."""
+    if jax.sharding.AxisType.Explicit in jax.sharding.get_abstract_mesh().axis_types:
+        with jax.sharding.use_abstract_mesh(jax.sharding.AbstractMesh((), ())):
+            yield
+    else:
+        yield
 
 
 def user_source(source_info: Any) -> Source | None:

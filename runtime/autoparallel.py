@@ -8,22 +8,25 @@ checked twice.
 from __future__ import annotations
 
 import functools
+import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import jax
 
-from ..compiler.errors import ArgumentError
+from ..compiler.errors import ArgumentError, UnsupportedError
 from ..compiler.frontend import TraceOptions, trace_program
 from ..compiler.ir import Program
-from ..compiler.jax_compat import outside_any_trace
-from ..compiler.plan import Plan
+from ..compiler.jax_compat import jit_is_disabled, no_explicit_mesh, outside_any_trace
+from ..compiler.lowering import take_devices
+from ..compiler.plan import Plan, program_fingerprint
 from ..compiler.planner import PlanOptions, plan_program
 from ..compiler.rules import RuleBook
 from ..cost_models.cluster import Cluster
 from .conventions import CONVENTIONS, Convention, convention_of
 from .executable import Executable, OtherSignature
+from .invalid_results import InvalidResult, explain_invalid
 from .local_cluster import local_cluster
 from .plan_check import check_plan
 from .signature import Call, CallReader
@@ -50,6 +53,7 @@ class AutoParallel:
         progress: Callable[[str], None] | None = None,
     ) -> None:
         """See ``autoparallel``."""
+        _check_function(fun, trace_options)
         functools.update_wrapper(self, fun, updated=())
         self.fun = fun
         self._cluster = None if cluster is None else Cluster.load(cluster)
@@ -60,7 +64,9 @@ class AutoParallel:
         self._reader = CallReader(fun, trace_options)
         self._lock = threading.RLock()
         self._rules = RuleBook()
-        self._plans: dict[Any, tuple[Program, Plan]] = {}
+        self._planned_calls: dict[Any, tuple[Program, Plan]] = {}
+        # By fingerprint: under other settings of JAX the program may be the same.
+        self._plans: dict[str, Plan] = {}
         self._executables: dict[Any, Executable] = {}
         self._latest: Executable | None = None
         self._conventions: tuple[Convention, ...] = CONVENTIONS
@@ -75,8 +81,12 @@ class AutoParallel:
             return latest.call(args)
         except OtherSignature:
             return self._slow_call(args, kwargs)
+        except InvalidResult as error:
+            explain_invalid(error, self.fun, latest.donates, args, kwargs)
 
     def _slow_call(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        if jit_is_disabled():
+            return self.fun(*args, **kwargs)
         convention = convention_of(args, kwargs, self._conventions)
         if convention is not None:
             pure_args, pure_kwargs = convention.arguments(args, kwargs)
@@ -85,7 +95,10 @@ class AutoParallel:
         if not outside_any_trace():
             return self._call_in_trace(call)
         executable = self._executable(call)
-        result = executable.call_placed(call.dynamic)
+        try:
+            result = executable.call_placed(call.dynamic)
+        except InvalidResult as error:
+            explain_invalid(error, self.fun, executable.donates, args, kwargs)
         self._latest = executable
         return result
 
@@ -119,25 +132,44 @@ class AutoParallel:
         with self._lock:
             found = self._executables.get(call.key)
             if found is None:
+                take_devices(self._num_devices())  # before a search whose plan could not run here
                 program, plan = self._planned(call)
                 found = Executable(program, plan, call)
-                self._executables[call.key] = found
+                if program.is_closed:
+                    self._executables[call.key] = found
             return found
+
+    def _num_devices(self) -> int:
+        if self._given_plan is not None:
+            return self._given_plan.num_devices
+        return (self._cluster or local_cluster()).num_devices
 
     def _planned(self, call: Call) -> tuple[Program, Plan]:
         with self._lock:
-            if call.key not in self._plans:
-                self._plans[call.key] = self._make_plan(call)
-            return self._plans[call.key]
+            found = self._planned_calls.get(call.key)
+            if found is None:
+                program = self._trace(call)
+                found = program, self._plan_of(program)
+                # Of a transformation around it, the next call may close over another thing.
+                if program.is_closed:
+                    self._planned_calls[call.key] = found
+            return found
 
-    def _make_plan(self, call: Call) -> tuple[Program, Plan]:
-        with _planning():
-            program = trace_program(self.fun, self._trace_options, call.abstract_args, call.abstract_kwargs)
+    def _trace(self, call: Call) -> Program:
+        with _planning(), no_explicit_mesh():
+            return trace_program(self.fun, self._trace_options, call.abstract_args, call.abstract_kwargs)
+
+    def _plan_of(self, program: Program) -> Plan:
         if self._given_plan is not None:
             check_plan(self._given_plan, program, self._cluster)
-            return program, self._given_plan
-        cluster = self._cluster or local_cluster()
-        return program, plan_program(program, cluster, self._plan_options, self._rules, self._progress)
+            return self._given_plan
+        fingerprint = program_fingerprint(program)
+        if fingerprint not in self._plans:
+            cluster = self._cluster or local_cluster()
+            self._plans[fingerprint] = plan_program(
+                program, cluster, self._plan_options, self._rules, self._progress
+            )
+        return self._plans[fingerprint]
 
     def plan(self, *args: Any, **kwargs: Any) -> Plan:
         """The plan for arguments like these; no device is touched.
@@ -152,6 +184,12 @@ class AutoParallel:
     def lower(self, *args: Any, **kwargs: Any) -> jax.stages.Lowered:
         """The planned program as StableHLO, like ``jax.jit(f).lower``; ``.compile()`` goes on to XLA."""
         planner, call = self._plain(args, kwargs)
+        program, _ = planner._planned(call)
+        if not program.is_closed:
+            raise UnsupportedError(
+                f"{program.name} closes over values of a transformation around it and cannot be lowered by "
+                "itself: pass them as arguments."
+            )
         return planner._executable(call).lowered
 
     def init(self, init_fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
@@ -164,8 +202,16 @@ class AutoParallel:
             init_fn: makes the state, as for one device.
             *args: its arguments.
             **kwargs: its keyword arguments.
+
+        Raises:
+            ArgumentError: where ``init_fn`` is no function.
         """
-        plans = [self._given_plan] if self._given_plan else [plan for _, plan in self._plans.values()]
+        if not callable(init_fn):
+            raise ArgumentError(
+                "init takes the function that makes the state, and its arguments, not a "
+                f"{type(init_fn).__name__}: init(make_state, key). The first call places a state that exists."
+            )
+        plans = [self._given_plan] if self._given_plan else list(self._plans.values())
         cluster = self._cluster or local_cluster()
         return init_state(init_fn, args, kwargs, plans, cluster.num_devices)
 
@@ -189,6 +235,15 @@ class AutoParallel:
 
     def __repr__(self) -> str:
         return f"<autoparallel of {self.fun!r}>"
+
+
+def _check_function(fun: Any, options: TraceOptions) -> None:
+    try:
+        options.jit(fun)
+    except (TypeError, ValueError) as error:
+        name = getattr(fun, "__name__", repr(fun))
+        given = ", ".join(f"{key}={value!r}" for key, value in vars(options).items() if value is not None)
+        raise ArgumentError(f"autoparallel of {name}{f' with {given}' if given else ''}: {error}") from error
 
 
 _state = threading.local()
@@ -218,7 +273,7 @@ def autoparallel(
     budget_bytes: float | None = None,
     effort: int = 2,
     time_limit_s: float | None = None,
-    plan: Plan | None = None,
+    plan: Plan | str | os.PathLike[str] | None = None,
     static_argnums: int | Sequence[int] | None = None,
     static_argnames: str | Sequence[str] | None = None,
     donate_argnums: int | Sequence[int] | None = None,
@@ -235,7 +290,7 @@ def autoparallel(
         budget_bytes: memory of one device that a plan may use. None: what the cluster's devices have.
         effort: 0 (fast) to 3 (thorough).
         time_limit_s: seconds after which the search takes the best plan so far.
-        plan: a plan made before; no search is made, and calls that do not fit it are refused.
+        plan: a plan made before, or its file; no search is made, and calls that do not fit it are refused.
         static_argnums: as in ``jax.jit``.
         static_argnames: as in ``jax.jit``.
         donate_argnums: as in ``jax.jit``.
@@ -249,10 +304,8 @@ def autoparallel(
         ArgumentError, UnknownClusterError: for wrong options, at once.
         MeshwrightError: at the first call or ``plan``, for what can be seen only with arguments.
     """
-    if plan is not None and (mesh is not None or pins):
-        raise ArgumentError(
-            "plan= fixes mesh and shardings already: leave out mesh= and pins=, or plan anew."
-        )
+    searching = {"mesh": mesh, "pins": pins, "budget_bytes": budget_bytes, "time_limit_s": time_limit_s}
+    given = _given_plan(plan, [name for name, value in searching.items() if value])
     options = PlanOptions(mesh, dict(pins or {}), budget_bytes, effort, time_limit_s)
     tracing = TraceOptions(static_argnums, static_argnames, donate_argnums, donate_argnames)
     make = functools.partial(
@@ -260,10 +313,24 @@ def autoparallel(
         cluster=cluster,
         trace_options=tracing,
         plan_options=options,
-        given_plan=plan,
+        given_plan=given,
         progress=progress,
     )
     return make if fun is None else make(fun)
+
+
+def _given_plan(plan: Any, searching: Sequence[str]) -> Plan | None:
+    """The plan that the option ``plan`` names; refuses it beside options of a search."""
+    if plan is not None and searching:
+        raise ArgumentError(
+            "plan= fixes mesh, shardings and memory already, and nothing is searched: leave out "
+            f"{' and '.join(f'{name}=' for name in searching)}, or plan anew without plan=."
+        )
+    if plan is None or isinstance(plan, Plan):
+        return plan
+    if isinstance(plan, str | os.PathLike):
+        return Plan.load(plan)
+    raise ArgumentError(f"plan={plan!r} is no plan: give a Plan, or the path of a plan file.")
 
 
 def plan(

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import jax
 
 from ..compiler.ir import Program
+from ..compiler.jax_compat import no_explicit_mesh, trace_context
 from ..compiler.lowering import SpmdProgram, device_mesh
 from ..compiler.plan import Plan
 from .signature import Call, is_weak
@@ -23,6 +24,7 @@ class Executable:
 
     Attributes:
         boundary: shardings of arguments and results, as ``jax.jit`` takes them.
+        donates: whether any argument is donated.
     """
 
     def __init__(self, program: Program, plan: Plan, call: Call) -> None:
@@ -43,6 +45,9 @@ class Executable:
             "in_shardings": self._in_shardings,
             "out_shardings": jax.tree.unflatten(program.out_tree, spmd.result_shardings),
         }
+        self._donated = _donated_positions(program, call)
+        self.donates = bool(self._donated)
+        self._context = call.context
         self._plain = not call.names and not call.static_positions and not call.static_keywords
         # Only of scalars is the weak type in doubt; arrays are weak where they were to begin with.
         self._weak = [(i, a.weak_type) for i, a in enumerate(call.avals) if a.weak_type or a.shape == ()]
@@ -51,15 +56,15 @@ class Executable:
             return jax.tree.unflatten(program.out_tree, spmd(jax.tree.leaves(dynamic)))
 
         planned.__name__ = program.name
-        self._jitted = jax.jit(planned, donate_argnums=_donated_positions(program, call), **self.boundary)
+        self._jitted = jax.jit(planned, donate_argnums=self._donated, **self.boundary)
 
     def takes(self, args: Sequence[Any]) -> bool:
         """Whether a call by position alone can go straight to ``call``.
 
         XLA's executable checks shapes, types and structure, but would take a weakly typed number for a strong
-        one, which promotes otherwise.
+        one, which promotes otherwise, and does not know under which of JAX's settings it was traced.
         """
-        if not self._plain:
+        if not self._plain or self._context != trace_context():
             return False
         leaves = jax.tree.leaves(args)
         known = len(leaves) == len(self._call.avals)
@@ -68,7 +73,8 @@ class Executable:
     @functools.cached_property
     def lowered(self) -> jax.stages.Lowered:
         """The program lowered to StableHLO."""
-        return self._jitted.lower(*jax.tree.unflatten(self._call.in_tree, self._call.avals))
+        with no_explicit_mesh():
+            return self._jitted.lower(*jax.tree.unflatten(self._call.in_tree, self._call.avals))
 
     @functools.cached_property
     def compiled(self) -> jax.stages.Compiled:
@@ -95,8 +101,17 @@ class Executable:
         return self.call_placed(dynamic)
 
     def call_placed(self, dynamic: Sequence[Any]) -> Any:
-        """Moves arguments to where the plan wants them, then runs."""
-        return self.compiled(*jax.device_put(tuple(dynamic), self._in_shardings))
+        """Moves arguments to where the plan wants them, then runs. Donated ones are gone after it as well."""
+        run = self.compiled
+        result = run(*jax.device_put(tuple(dynamic), self._in_shardings))
+        # Not before: on its own device a moved array may share the original's memory.
+        for original in self._given_away(dynamic):
+            original.delete()
+        return result
+
+    def _given_away(self, dynamic: Sequence[Any]) -> Iterator[jax.Array]:
+        donated = jax.tree.leaves([dynamic[position] for position in self._donated])
+        return (x for x in donated if isinstance(x, jax.Array) and not x.is_deleted())
 
 
 def _donated_positions(program: Program, call: Call) -> tuple[int, ...]:

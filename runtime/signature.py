@@ -13,6 +13,7 @@ import numpy as np
 from ..compiler.errors import ArgumentError
 from ..compiler.frontend import TraceOptions
 from ..compiler.frontend.parameters import positional_parameters, static_names, static_positions
+from ..compiler.jax_compat import trace_context
 
 _PYTHON_SCALARS = frozenset({bool, int, float, complex})
 _SCALARS = (bool, int, float, complex, np.generic)
@@ -33,6 +34,7 @@ class Call:
         abstract_kwargs: the same by keyword.
         in_tree: pytree structure of ``dynamic``.
         avals: abstract values of its leaves.
+        context: JAX's settings at the call, as far as a trace depends on them.
     """
 
     key: Any
@@ -45,6 +47,7 @@ class Call:
     abstract_kwargs: Mapping[str, Any]
     in_tree: Any
     avals: tuple[Any, ...]
+    context: Any
 
     def bound(self, fun: Callable[..., Any]) -> Callable[..., Any]:
         """The function of the traced arguments alone, in the order of ``dynamic``."""
@@ -93,16 +96,11 @@ class CallReader:
         shown = list(abstract[: len(positional)])
         for i, value in sorted(static.items()):
             shown.insert(i, value)
+        self._check_hashable(static, static_kw)
+        statics = (tuple(sorted(static.items())), tuple(sorted(static_kw.items())))
+        context = trace_context()
         return Call(
-            key=_hashable(
-                (
-                    in_tree,
-                    avals_key(avals),
-                    tuple(sorted(static.items())),
-                    tuple(sorted(static_kw.items())),
-                    names,
-                )
-            ),
+            key=(in_tree, avals_key(avals), statics, names, context),
             dynamic=dynamic,
             num_positional=len(positional),
             names=names,
@@ -112,7 +110,20 @@ class CallReader:
             abstract_kwargs={**dict(zip(names, abstract[len(positional) :], strict=True)), **static_kw},
             in_tree=in_tree,
             avals=avals,
+            context=context,
         )
+
+    def _check_hashable(self, by_position: Mapping[int, Any], by_name: Mapping[str, Any]) -> None:
+        named = {self._names[i] if i < len(self._names) else f"arg{i}": v for i, v in by_position.items()}
+        unhashable = {name: v for name, v in {**named, **by_name}.items() if not _is_hashable(v)}
+        if unhashable:
+            raise ArgumentError(
+                "; ".join(
+                    f"{name} is {_short(v)} of type {type(v).__name__}" for name, v in unhashable.items()
+                )
+                + ", which cannot be hashed: static arguments must be hashable, since a program is kept for "
+                "each of their values. Give a tuple or a frozen dataclass, or trace the argument."
+            )
 
     def _refuse(self, dynamic: Sequence[Any], names: Sequence[str]) -> tuple[Any, ...]:
         problems = []
@@ -156,11 +167,14 @@ def _abstract(leaf: Any) -> jax.ShapeDtypeStruct:
     return jax.ShapeDtypeStruct(aval.shape, aval.dtype, weak_type=aval.weak_type)
 
 
-def _hashable(key: Any) -> Any:
+def _is_hashable(value: Any) -> bool:
     try:
-        hash(key)
-    except TypeError as error:
-        raise ArgumentError(
-            f"a static argument cannot be hashed ({error}): static arguments must be hashable."
-        ) from error
-    return key
+        hash(value)
+    except TypeError:
+        return False
+    return True
+
+
+def _short(value: Any, most: int = 60) -> str:
+    text = repr(value)
+    return text if len(text) <= most else f"{text[:most]}..."

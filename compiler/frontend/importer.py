@@ -7,6 +7,7 @@ nobody reads are dropped unless they have an effect.
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -36,15 +37,29 @@ REGION_PARAMS: Mapping[str, tuple[str, ...]] = {
 }
 
 
-def import_jaxpr(closed: ClosedJaxpr) -> tuple[Graph, int, int]:
+def import_jaxpr(closed: ClosedJaxpr, num_closed_over: int = 0) -> tuple[Graph, int, int]:
     """Imports a closed jaxpr.
+
+    Args:
+        closed: the jaxpr.
+        num_closed_over: how many leading inputs are no arguments, but values of a transformation around the
+            program that it closes over. They become constants without an array.
 
     Returns:
         The graph, the number of values and the number of nodes, nested regions included.
     """
     importer = _Importer()
-    graph = importer.graph(closed)
+    graph = _close_over(importer.graph(closed), num_closed_over)
     return graph, next(importer.value_index), next(importer.node_index)
+
+
+def _close_over(graph: Graph, count: int) -> Graph:
+    return dataclasses.replace(
+        graph,
+        inputs=graph.inputs[count:],
+        constants=(*graph.inputs[:count], *graph.constants),
+        constant_values=(*(None for _ in range(count)), *graph.constant_values),
+    )
 
 
 def tensor_type(aval: Any) -> TensorType:

@@ -52,8 +52,10 @@ def trace_program(
         TraceError: where JAX cannot trace the function, with JAX's own reason and the user's line.
     """
     traced = _trace(fun, options, args, kwargs)
-    graph, num_values, num_nodes = import_jaxpr(traced.jaxpr)
     info, in_tree = jax.tree.flatten(traced.args_info)
+    # JAX passes tracers that the function closes over before its arguments.
+    closed_over = len(traced.jaxpr.in_avals) - len(info)
+    graph, num_values, num_nodes = import_jaxpr(traced.jaxpr, closed_over)
     in_paths = _input_paths(fun, options, traced.args_info)
     out_leaves = jax.tree_util.tree_flatten_with_path(traced.out_info)[0]
     donated = tuple(leaf.donated for leaf in info)

@@ -101,7 +101,8 @@ class Graph:
     Attributes:
         inputs: arguments, or what the enclosing node passes to this region.
         constants: closed-over arrays.
-        constant_values: the arrays behind ``constants``, same order.
+        constant_values: the arrays behind ``constants``, same order; None for a value of a transformation
+            around the program, which has no array yet.
         nodes: operations in program order.
         outputs: what is returned.
     """
@@ -146,6 +147,11 @@ class Program:
     carried: tuple[int | None, ...]
     num_values: int
     num_nodes: int
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether every closed-over constant has an array, so that the program can run by itself."""
+        return all(array is not None for array in self.graph.constant_values)
 
     def __str__(self) -> str:
         from .printer import format_program

@@ -25,12 +25,24 @@ def device_mesh(mesh: MeshSpec, devices: Sequence[Any] | None = None) -> Mesh:
     Raises:
         PlanMismatchError: where there are fewer devices than the mesh has places.
     """
-    available = list(jax.devices() if devices is None else devices)
-    wanted = math.prod(mesh.shape)
-    if len(available) < wanted:
-        raise PlanMismatchError("the number of devices", wanted, len(available))
-    grid = np.array(available[:wanted], dtype=object).reshape(mesh.shape)
+    grid = np.array(take_devices(math.prod(mesh.shape), devices), dtype=object).reshape(mesh.shape)
     return Mesh(grid, mesh.axis_names, axis_types=(AxisType.Auto,) * len(mesh.axis_names))
+
+
+def take_devices(count: int, devices: Sequence[Any] | None = None) -> list[Any]:
+    """The first devices.
+
+    Args:
+        count: how many are needed.
+        devices: devices in physical order; all of the default backend if None.
+
+    Raises:
+        PlanMismatchError: where there are fewer.
+    """
+    available = list(jax.devices() if devices is None else devices)
+    if len(available) < count:
+        raise PlanMismatchError("the number of devices", count, len(available))
+    return available[:count]
 
 
 def named_sharding(mesh: Mesh, spec: Spec) -> NamedSharding:

@@ -106,6 +106,14 @@ def test_donated_arguments_are_given_away() -> None:
     assert not state["w"].is_deleted()
 
 
+def test_donated_arguments_that_are_moved_are_given_away_too() -> None:
+    planned = _planned(lambda state, x: {**state, "w": state["w"] + x.sum()}, pins={}, donate_argnums=0)
+    state, x = _params(), _x()
+    _close(planned(state, x)["w"], _params()["w"] + x.sum())
+    assert all(leaf.is_deleted() for leaf in state.values())
+    assert not x.is_deleted()
+
+
 def test_state_goes_out_as_it_comes_in() -> None:
     def step(state: Any, x: jax.Array) -> Any:
         grads = jax.grad(lambda p: jnp.mean(_predict(p, x)))(state)
@@ -147,6 +155,43 @@ def test_under_transformations() -> None:
     np.testing.assert_allclose(
         batched, jax.vmap(lambda x: _predict(_params(), x))(stacked), rtol=1e-5, atol=1e-6
     )
+
+
+@pytest.mark.parametrize("transform", ["grad", "jit", "vmap", "scan"])
+def test_closes_over_a_value_of_the_transformation_around_it(transform: str) -> None:
+    x = jnp.arange(8.0)
+
+    def total(z: Any) -> jax.Array:
+        return _planned(lambda x: x * z, pins={"x": P("data")})(x).sum()
+
+    zs = jnp.arange(3.0)
+    found, expected = {
+        "grad": lambda: (jax.grad(total)(2.0), 28.0),
+        "jit": lambda: (jax.jit(total)(2.0), 56.0),
+        "vmap": lambda: (jax.vmap(total)(zs), 28.0 * zs),
+        "scan": lambda: (jax.lax.scan(lambda c, z: (c, total(z)), 0.0, zs)[1], 28.0 * zs),
+    }[transform]()
+    _close(found, expected)
+
+
+def test_closes_over_another_shape_in_the_next_call() -> None:
+    held: list[Any] = []
+    planned = _planned(lambda x: x * held[-1], pins={"x": P("data")})
+
+    def total(z: Any) -> jax.Array:
+        held.append(z)
+        return planned(jnp.arange(8.0)).sum()
+
+    _close(jax.grad(total)(2.0), 28.0)
+    _close(jax.grad(lambda z: total(z))(jnp.ones(8)), jnp.arange(8.0))
+
+
+def test_lowering_what_is_closed_over_is_refused() -> None:
+    def lowered(z: Any) -> Any:
+        return _planned(lambda x: x * z, pins={}).lower(jnp.arange(8.0))
+
+    with pytest.raises(mw.UnsupportedError, match="pass them as arguments"):
+        jax.grad(lowered)(2.0)
 
 
 def test_custom_derivatives_hold_under_grad() -> None:

@@ -127,7 +127,7 @@ def test_leaves_that_are_no_arrays_are_all_named() -> None:
 
 def test_static_arguments_that_cannot_be_hashed() -> None:
     planned = mw.autoparallel(lambda x, n: x, cluster="cpu:8", static_argnums=1)
-    with pytest.raises(mw.ArgumentError, match="cannot be hashed"):
+    with pytest.raises(mw.ArgumentError, match=r"n is \[1\] of type list, which cannot be hashed"):
         planned(jnp.ones(8), [1])
 
 
@@ -167,7 +167,47 @@ def test_options_out_of_range(options: Any) -> None:
         mw.autoparallel(_step, cluster="cpu:8", **options)
 
 
-def test_a_plan_with_pins_contradicts_itself() -> None:
+@pytest.mark.parametrize("option", [{"pins": {"params/w": P()}}, {"budget_bytes": 1e9}, {"mesh": (8,)}])
+def test_a_plan_beside_options_of_a_search_contradicts_itself(option: Any) -> None:
     plan = _planned().plan(*_arguments())
-    with pytest.raises(mw.ArgumentError, match="pins="):
-        mw.autoparallel(_step, plan=plan, pins={"params/w": P()})
+    with pytest.raises(mw.ArgumentError, match=f"leave out {next(iter(option))}="):
+        mw.autoparallel(_step, plan=plan, **option)
+
+
+def test_what_is_no_plan() -> None:
+    with pytest.raises(mw.ArgumentError, match="plan=3 is no plan"):
+        mw.autoparallel(_step, plan=3)
+    with pytest.raises(FileNotFoundError, match=r"nowhere\.json"):
+        mw.autoparallel(_step, plan="nowhere.json")
+
+
+def test_what_is_no_function() -> None:
+    with pytest.raises(mw.ArgumentError, match="callable value, got 3"):
+        mw.autoparallel(3)
+    with pytest.raises(mw.ArgumentError, match=r"init takes the function.*not a dict"):
+        _planned().init(_arguments()[0])
+
+
+@pytest.mark.parametrize(
+    ("options", "part"),
+    [
+        ({"donate_argnums": 5}, "only accepts 2"),
+        ({"donate_argnames": "optimizer"}, "'optimizer'"),
+        ({"static_argnums": 0, "donate_argnums": 0}, "'params'"),
+        ({"static_argnums": "x"}, "static_argnums='x'"),
+    ],
+)
+def test_arguments_that_do_not_exist_or_clash(options: Any, part: str) -> None:
+    with pytest.raises(mw.ArgumentError, match=part) as caught:
+        _planned(**options)
+    assert "_step" in str(caught.value)
+
+
+def test_too_few_devices_are_noticed_before_a_search() -> None:
+    lines: list[str] = []
+    planned = mw.autoparallel(_step, cluster="cpu:16", progress=lines.append)
+    with pytest.raises(mw.PlanMismatchError, match="number of devices"):
+        planned(*_arguments())
+    assert not lines
+    planned.plan(*_arguments())
+    assert lines
