@@ -96,7 +96,9 @@ class ModelBuilder:
     def constants(self, graph: Graph, weight: float) -> None:
         """Adds a graph's closed-over constants as values of free layout."""
         for value in graph.constants:
-            made = self.add_value(f"constant {value}", value, weight, self.menus.plain(value.type))
+            made = self.add_value(
+                f"constant {value}", value, weight, self.menus.plain(value.type, padded=True)
+            )
             self.lifetimes.keep_to_end(made.variable, 0)
 
     def add_value(self, name: str, value: Value, weight: float, menu: Menu, alive: bool = True) -> Definition:

@@ -3,6 +3,9 @@
 Mesh axes are named by their position. A dim may be split by several axes, major first; a value may be a
 *partial sum* over some axes: each device along them holds an addend. An axis used neither way replicates the
 value.
+
+Where a split does not divide its dim, the parts are rounded up and the last devices hold less, or nothing, as
+XLA's partitioner has it. Inside a program only: JAX refuses such arguments and results.
 """
 
 from __future__ import annotations
@@ -17,6 +20,10 @@ from ..ir import TensorType
 from ..plan.plan import Spec, ValueLayout
 
 Axes = tuple[int, ...]
+
+# How much larger than its dim a padded split may be. More would waste as many devices as a split over fewer
+# axes leaves idle.
+_MOST_PADDING = 4 / 3
 
 
 @dataclass(frozen=True)
@@ -46,8 +53,15 @@ class Layout:
         return math.prod(mesh_shape[a] for a in self.split_axes)
 
     def local_bytes(self, type_: TensorType, mesh_shape: Sequence[int]) -> float:
-        """Bytes that one device holds."""
-        return type_.bytes / self.num_shards(mesh_shape)
+        """Bytes that one device holds, padding included."""
+        return float(self.local_elements(type_.shape, mesh_shape) * type_.itemsize_bytes)
+
+    def local_elements(self, shape: Sequence[int], mesh_shape: Sequence[int]) -> int:
+        """Elements that one device holds, padding included."""
+        count = 1
+        for size, axes in zip(shape, self.dims, strict=True):
+            count *= -(-size // math.prod(mesh_shape[a] for a in axes)) if axes else size
+        return count
 
     def with_leading_dim(self) -> Layout:
         """The layout of a stack of such values, the stacking dim unsplit."""
@@ -67,29 +81,46 @@ def replicated(rank: int) -> Layout:
     return Layout(((),) * rank)
 
 
-def enumerate_layouts(shape: Sequence[int], mesh_shape: Sequence[int]) -> tuple[Layout, ...]:
-    """All layouts without partial sums in which every split divides its dim evenly, replicated first.
+def can_split(size: int, parts: int, padded: bool = False) -> bool:
+    """Whether a dim may be split.
+
+    Args:
+        size: its size.
+        parts: into how many parts.
+        padded: whether the last parts may be smaller.
+    """
+    return size % parts == 0 or (padded and -(-size // parts) * parts <= size * _MOST_PADDING)
+
+
+def enumerate_layouts(
+    shape: Sequence[int], mesh_shape: Sequence[int], padded: bool = False
+) -> tuple[Layout, ...]:
+    """All layouts without partial sums, replicated first.
 
     Args:
         shape: dim sizes of the value.
         mesh_shape: sizes of the mesh axes; axes of size 1 are never used.
+        padded: whether a split need not divide its dim.
     """
     axes = [a for a, size in enumerate(mesh_shape) if size > 1]
-    choices = [range(-1, len(shape))] * len(axes)
-    return tuple(_layouts(shape, mesh_shape, axes, itertools.product(*choices)))
+    choices = itertools.product(*[range(-1, len(shape))] * len(axes))
+    return tuple(_layouts(shape, mesh_shape, axes, choices, padded))
 
 
 def _layouts(
-    shape: Sequence[int], mesh_shape: Sequence[int], axes: Sequence[int], choices: Iterator[tuple[int, ...]]
+    shape: Sequence[int],
+    mesh_shape: Sequence[int],
+    axes: Sequence[int],
+    choices: Iterator[tuple[int, ...]],
+    padded: bool,
 ) -> Iterator[Layout]:
     for chosen in choices:
         dims: list[list[int]] = [[] for _ in shape]
         for axis, dim in zip(axes, chosen, strict=True):
             if dim >= 0:
                 dims[dim].append(axis)
-        if all(
-            size % math.prod(mesh_shape[a] for a in dim) == 0 for size, dim in zip(shape, dims, strict=True)
-        ):
+        parts = [math.prod(mesh_shape[a] for a in dim) for dim in dims]
+        if all(can_split(size, n, padded) for size, n in zip(shape, parts, strict=True)):
             yield Layout(tuple(map(tuple, dims)))
 
 

@@ -74,16 +74,18 @@ class MenuBook:
             costs = self._costs[priced] = strategy_costs(operation, menu.strategies, self._mesh)
         return menu, costs
 
-    def plain(self, type_: TensorType, leading: bool = False) -> Menu:
+    def plain(self, type_: TensorType, leading: bool = False, padded: bool = False) -> Menu:
         """The menu of a value that no operation decides: every layout without partial sums.
 
         Args:
             type_: the value's type.
             leading: whether the value is a stack whose leading dim stays whole.
+            padded: whether a split need not divide its dim, as inside a program.
         """
-        key = ("plain", type_, leading)
+        key = ("plain", type_, leading, padded)
         if key not in self._menus:
-            layouts = enumerate_layouts(type_.shape[1:] if leading else type_.shape, self._mesh.shape)
+            shape = type_.shape[1:] if leading else type_.shape
+            layouts = enumerate_layouts(shape, self._mesh.shape, padded)
             chosen = [x.with_leading_dim() for x in layouts] if leading else layouts
             self._menus[key] = self._menu([Strategy((), (layout,)) for layout in chosen], [type_])
         return self._menus[key]

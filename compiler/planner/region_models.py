@@ -34,7 +34,9 @@ def _remat(builder: ModelBuilder, node: Node, weight: float) -> None:
 def _cond(builder: ModelBuilder, node: Node, weight: float) -> None:
     builder.lifetimes.tick(f"cond at {node.source}")
     name = f"cond result at {node.source}"
-    results = [builder.add_value(name, r, weight, builder.menus.plain(r.type)) for r in node.results]
+    results = [
+        builder.add_value(name, r, weight, builder.menus.plain(r.type, padded=True)) for r in node.results
+    ]
     share = weight / len(node.regions)
     for index, branch in enumerate(node.regions):
         _alias_all(builder, branch.inputs, node.operands[1:])
@@ -88,7 +90,7 @@ def _enter_unchanged(
     """What a loop only reads is the operand itself, or one resharded copy of it for all trips."""
     edges = []
     for position, value in enumerate(values, first):
-        menu = builder.menus.plain(value.type)
+        menu = builder.menus.plain(value.type, padded=True)
         name = f"{node.op} input at {node.source}"
         inside = builder.add_value(name, value, trips, menu, alive=False)
         edges.append(_read_operand(builder, node, position, inside, inside.layouts, weight))
@@ -100,7 +102,7 @@ def _enter_carries(
 ) -> None:
     for position, value in enumerate(values, first):
         inside = builder.add_value(
-            f"{node.op} carry at {node.source}", value, trips, builder.menus.plain(value.type)
+            f"{node.op} carry at {node.source}", value, trips, builder.menus.plain(value.type, padded=True)
         )
         _read_operand(builder, node, position, inside, inside.layouts, weight)
 
@@ -112,8 +114,8 @@ def _enter_slices(
     edges = []
     for position, value in enumerate(values, first):
         name = f"scan slice at {node.source}"
-        inside = builder.add_value(name, value, trips, builder.menus.plain(value.type))
-        layouts = builder.menus.plain(node.operands[position].type, leading=True).results[0]
+        inside = builder.add_value(name, value, trips, builder.menus.plain(value.type, padded=True))
+        layouts = builder.menus.plain(node.operands[position].type, leading=True, padded=True).results[0]
         edges.append(_read_operand(builder, node, position, inside, layouts, weight))
     return [edge for edge in edges if edge is not None]
 
@@ -131,7 +133,7 @@ def _read_operand(
 
 
 def _stack(builder: ModelBuilder, node: Node, value: Value, trips: float) -> Definition:
-    menu = builder.menus.plain(value.type, leading=True)
+    menu = builder.menus.plain(value.type, leading=True, padded=True)
     return builder.add_value(f"scan result at {node.source}", value, trips, menu)
 
 
@@ -153,7 +155,7 @@ def _leave(
     """What a region returns is read in the layout of the carry, result or stack it becomes."""
     for position, (target, output) in enumerate(zip(into, outputs, strict=True), first):
         # A slice has the layouts of its stack, in the same order, without the loop's dim.
-        layouts = builder.menus.plain(output.type).results[0] if stacked else target.layouts
+        layouts = builder.menus.plain(output.type, padded=True).results[0] if stacked else target.layouts
         site = Site(node.index, region, position)
         builder.read((site,), target.variable, layouts, output, weight, node)
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from ...cost_models.collectives import Collective, collective_time_s
 from ...cost_models.mesh import LogicalMesh
 from ..ir import TensorType
-from .layout import Axes, Layout
+from .layout import Axes, Layout, can_split
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ def reshard_steps(
         steps.append(Step(Collective.ALL_REDUCE, tuple(sorted(summed)), local))
     if moved:
         steps.append(Step(Collective.ALL_TO_ALL, tuple(sorted(moved)), local * _size(moved, mesh_shape)))
-    if _reorders(source, target):
+    if _reorders(type_.shape, source, target, mesh_shape):
         axes = tuple(sorted({*at, *to}))
         steps.append(Step(Collective.PERMUTE, axes, local * _size(axes, mesh_shape)))
     if gathered:
@@ -83,7 +83,7 @@ def reshard_stages(
 
     First come slices and reductions, then exchanges between dims axis by axis, then gathers. Each is a single
     step for XLA's partitioner, which replicates the whole array where it is asked for all of them at once
-    (https://github.com/jax-ml/jax/issues/21562). A stage that does not divide a dim is left out.
+    (https://github.com/jax-ml/jax/issues/21562). A stage that pads a dim too much is left out.
 
     Args:
         shape: dim sizes of the whole value.
@@ -104,12 +104,13 @@ def reshard_stages(
             dims[d].append(axis)
             stages.append(dims)
     layouts = [Layout(tuple(map(tuple, x)), target.partial) for x in stages]
-    kept = [x for x in layouts if x not in (source, target) and _divides(shape, x, mesh_shape)]
+    kept = [x for x in layouts if x not in (source, target) and _fits(shape, x, mesh_shape)]
     return (*dict.fromkeys(kept), target)
 
 
-def _divides(shape: Sequence[int], layout: Layout, mesh_shape: Sequence[int]) -> bool:
-    return all(size % _size(dim, mesh_shape) == 0 for size, dim in zip(shape, layout.dims, strict=True))
+def _fits(shape: Sequence[int], layout: Layout, mesh_shape: Sequence[int]) -> bool:
+    parts = [_size(dim, mesh_shape) for dim in layout.dims]
+    return all(can_split(size, n, padded=True) for size, n in zip(shape, parts, strict=True))
 
 
 def reshard_time_s(type_: TensorType, source: Layout, target: Layout, mesh: LogicalMesh) -> float:
@@ -133,7 +134,7 @@ def copy_bytes_matrix(
     def only_slices(source: Layout, target: Layout, places: dict[int, int], partial: Axes) -> bool:
         held = _places(source)
         stays = source.partial == partial and all(places.get(a) == d for a, d in held.items())
-        return stays and not _reorders(source, target)
+        return stays and not _reorders(type_.shape, source, target, mesh_shape)
 
     return np.array(
         [
@@ -151,13 +152,16 @@ def _size(axes: Sequence[int], mesh_shape: Sequence[int]) -> int:
     return math.prod(mesh_shape[a] for a in axes)
 
 
-def _reorders(source: Layout, target: Layout) -> bool:
+def _reorders(shape: Sequence[int], source: Layout, target: Layout, mesh_shape: Sequence[int]) -> bool:
     """Whether slicing and gathering alone would leave parts on other devices than the target wants.
 
     New axes split what a device holds, so they come in as minor ones; gathering leaves a contiguous whole
-    only of minor ones.
+    only of minor ones. Padded parts of different sizes begin at different places.
     """
-    for before, after in zip(source.dims, target.dims, strict=True):
+    for size, before, after in zip(shape, source.dims, target.dims, strict=True):
+        padded = size % _size(before, mesh_shape) or size % _size(after, mesh_shape)
+        if padded and before and after and before != after:
+            return True
         split = (*before, *(a for a in after if a not in before))
         kept = tuple(a for a in split if a in after)
         if kept and (split[: len(kept)] != kept or after != kept):

@@ -15,13 +15,19 @@ from dataclasses import dataclass
 
 from ...cost_models.collectives import Collective
 from ..analysis.fusion import FusedOperation
+from ..analysis.op_kind import is_fusible
 from ..ir import Node
 from ..rules import FactorRule
 from ..rules.factor import TensorFactors
 from ..rules.fused import fused_linear_groups, pending_results
 from ..rules.linearity import SUM_REDUCTIONS, LinearGroup
-from .layout import Axes, Layout
+from .layout import Axes, Layout, can_split
 from .reshard import Step
+
+# Besides fused loops, the operations whose padding XLA's partitioner fills with the neutral element.
+_MASKED = frozenset(
+    {"dot_general", "reduce_sum", "reduce_max", "reduce_min", "reduce_prod", "reduce_and", "reduce_or"}
+)
 
 
 @dataclass(frozen=True)
@@ -31,13 +37,13 @@ class Strategy:
     Attributes:
         operands: layout required of each operand.
         results: layout of each result.
-        shards: for each node of the operation, into how many equal parts its work is cut.
+        shards: for each node of the operation, how much less than the whole work one device does.
         steps: collectives inside the operation.
     """
 
     operands: tuple[Layout, ...]
     results: tuple[Layout, ...]
-    shards: tuple[int, ...] = ()
+    shards: tuple[float, ...] = ()
     steps: tuple[Step, ...] = ()
 
 
@@ -60,12 +66,12 @@ def operation_strategies(
         mesh_shape: sizes of the mesh axes.
     """
     groups = fused_linear_groups(operation)
-    assignments = _assignments(rule, groups, mesh_shape)
+    assignments = _assignments(rule, groups, mesh_shape, _paddable(operation, rule))
     return tuple(dict.fromkeys(_strategy(operation, rule, a, mesh_shape) for a in assignments))
 
 
 def _assignments(
-    rule: FactorRule, groups: Sequence[LinearGroup], mesh_shape: Sequence[int]
+    rule: FactorRule, groups: Sequence[LinearGroup], mesh_shape: Sequence[int], paddable: frozenset[int]
 ) -> Iterator[_Assignment]:
     axes = [a for a, size in enumerate(mesh_shape) if size > 1]
     choices: list[int | LinearGroup | None] = [None, *rule.splittable(), *groups]
@@ -77,14 +83,25 @@ def _assignments(
                 factors[choice] = (*factors.get(choice, ()), axis)
             elif choice is not None:
                 partial.append((choice, axis))
-        if _divides(rule, factors, mesh_shape):
+        if _is_possible(rule, factors, mesh_shape, paddable):
             yield _Assignment(factors, tuple(partial))
 
 
-def _divides(rule: FactorRule, factors: Mapping[int, Axes], mesh_shape: Sequence[int]) -> bool:
-    """Whether every split is even and contiguous in every dim it shows in."""
+def _paddable(operation: FusedOperation, rule: FactorRule) -> frozenset[int]:
+    """Factors that may be split unevenly: they are whole dims, and the partitioner masks the padding."""
+    if not all(is_fusible(node) or node.op in _MASKED for node in operation.nodes):
+        return frozenset()
+    tensors = (*rule.operands, *rule.results)
+    combined = {f for tensor in tensors for dim in tensor if len(dim) > 1 for f in dim}
+    return frozenset(rule.splittable()) - combined
+
+
+def _is_possible(
+    rule: FactorRule, factors: Mapping[int, Axes], mesh_shape: Sequence[int], paddable: frozenset[int]
+) -> bool:
+    """Whether every split fits its factor and is contiguous in every dim it shows in."""
     splits = {f: _size(axes, mesh_shape) for f, axes in factors.items()}
-    if any(rule.sizes[f] % n for f, n in splits.items()):
+    if not all(can_split(rule.sizes[f], n, f in paddable) for f, n in splits.items()):
         return False
     return all(_contiguous(rule, dim, splits) for tensor in (*rule.operands, *rule.results) for dim in tensor)
 
@@ -115,7 +132,7 @@ def _strategy(
         for tensor, axes in zip(rule.results, pending, strict=True)
     )
     steps = () if adds or not reduced else _combine(operation.anchor, results, reduced, mesh_shape)
-    return Strategy(operands, results, _shards(operation, chosen.factors, results, mesh_shape), steps)
+    return Strategy(operands, results, _shards(operation, rule, chosen.factors, results, mesh_shape), steps)
 
 
 def _pending_results(
@@ -143,15 +160,26 @@ def _combine(
 
 def _shards(
     operation: FusedOperation,
+    rule: FactorRule,
     factors: Mapping[int, Axes],
     results: Sequence[Layout],
     mesh_shape: Sequence[int],
-) -> tuple[int, ...]:
+) -> tuple[float, ...]:
     """A single operation's work is cut along all its factors, a fused node's along those of its result."""
     if len(operation.nodes) == 1:
-        return (_size([a for axes in factors.values() for a in axes], mesh_shape),)
+        parts = [_speed_up(rule.sizes[f], _size(axes, mesh_shape)) for f, axes in factors.items()]
+        return (math.prod(parts),)
     layouts = iter(results)
-    return tuple([next(layouts) for _ in node.results][0].num_shards(mesh_shape) for node in operation.nodes)
+    made = [([next(layouts) for _ in node.results][0], node.results[0].type) for node in operation.nodes]
+    return tuple(
+        type_.num_elements / max(layout.local_elements(type_.shape, mesh_shape), 1) or 1.0
+        for layout, type_ in made
+    )
+
+
+def _speed_up(size: int, parts: int) -> float:
+    """How much less than the whole of a factor the first part is; less than ``parts`` where it is padded."""
+    return size / -(-size // parts) if size else float(parts)
 
 
 def _dims(tensor: TensorFactors, factors: Mapping[int, Axes]) -> tuple[Axes, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+import jax
 import numpy as np
 import pytest
 from hypothesis import given
@@ -100,3 +101,18 @@ def test_blocks_of_a_layout_tile_the_value() -> None:
     for layout in enumerate_layouts((8, 16), MESH):
         total = sum(block(layout, (8, 16), MESH, d).astype(int) for d in np.ndindex(*MESH))
         assert (total == 8 // layout.num_shards(MESH)).all()
+
+
+def test_padded_splits_round_up() -> None:
+    assert enumerate_layouts((30,), (8,)) == (replicated(1),)
+    assert enumerate_layouts((30,), (8,), padded=True) == (replicated(1), Layout(((0,),)))
+    assert enumerate_layouts((9,), (8,), padded=True) == (replicated(1),)
+    assert Layout(((0,), ())).local_bytes(TensorType((30, 2), "float32", 4), (8,)) == 4 * 2 * 4
+
+
+def test_xla_cuts_a_padded_dim_as_we_count_it() -> None:
+    mesh = jax.make_mesh((2, 4), ("a", "b"), axis_types=(jax.sharding.AxisType.Auto,) * 2)
+    sharding = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec(("a", "b")))
+    lowered = jax.jit(lambda: jax.lax.with_sharding_constraint(jax.numpy.arange(30), sharding).sum()).lower()
+    expected = Layout(((0, 1),)).local_elements((30,), (2, 4))
+    assert f"s32[{expected}]" in (lowered.compile().as_text() or "")

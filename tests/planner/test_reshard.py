@@ -119,6 +119,14 @@ def test_slices_are_free_and_gathers_are_not(rank: int) -> None:
         assert reshard_time_s(type_, layout, replicated(rank), mesh) > 0
 
 
+def test_padded_parts_of_other_sizes_begin_elsewhere() -> None:
+    coarse, fine = Layout(((0,),)), Layout(((0, 1),))
+    even, uneven = TensorType((32,), "float32", 4), TensorType((30,), "float32", 4)
+    assert reshard_steps(even, coarse, fine, (2, 4)) == ()
+    assert [s.kind for s in reshard_steps(uneven, coarse, fine, (2, 4)) or ()] == [Collective.PERMUTE]
+    assert reshard_steps(uneven, replicated(1), fine, (2, 4)) == ()
+
+
 _RECEIVED = {
     Collective.ALL_GATHER: lambda full, n: full * (n - 1) / n,
     Collective.REDUCE_SCATTER: lambda full, n: full * (n - 1) / n,

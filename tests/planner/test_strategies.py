@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import jax
@@ -13,7 +14,7 @@ from jax import lax
 from meshwright.compiler.analysis.fusion import FusedOperation, fused_operations
 from meshwright.compiler.frontend import TraceOptions, trace_program
 from meshwright.compiler.ir import Value
-from meshwright.compiler.planner.layout import Layout, replicated
+from meshwright.compiler.planner.layout import Layout, can_split, replicated
 from meshwright.compiler.planner.reshard import Step
 from meshwright.compiler.planner.strategies import Strategy, operation_strategies
 from meshwright.compiler.rules import RuleBook
@@ -74,9 +75,22 @@ def test_a_batched_matmul_may_split_its_batch() -> None:
     assert len(found) == 5
 
 
-def test_only_even_splits() -> None:
-    found = strategies(lax.dot, f32(3, 8), f32(8, 6), mesh=(4,))
+def test_splits_that_pad_too_much_are_left_out() -> None:
+    found = strategies(lax.dot, f32(5, 8), f32(8, 2), mesh=(4,))
     assert shown(found, "x") == ["replicated, replicated -> replicated", "[-, x], [x, -] -> [-, -] +x"]
+
+
+def test_a_padded_split_does_the_work_of_its_largest_part() -> None:
+    found = strategies(lax.dot, f32(30, 8), f32(8, 2), mesh=(8,))
+    assert shown(found, "x")[1] == "[x, -], replicated -> [x, -]"
+    assert found[1].shards == (30 / 4,)
+
+
+def test_only_whole_dims_and_masked_operations_are_padded() -> None:
+    merged = strategies(lambda x: x.reshape(90, 2), f32(30, 3, 2), mesh=(8,))
+    assert not any("[x" in line for line in shown(merged, "x"))
+    ordered = strategies(lambda x: lax.sort(x, dimension=1), f32(30, 4), mesh=(8,))
+    assert shown(ordered, "x") == ["replicated -> replicated"]
 
 
 def test_axes_of_size_one_are_never_used() -> None:
@@ -174,7 +188,7 @@ def test_every_strategy_is_sound(fun: Any, args: tuple[Any, ...], mesh: tuple[in
             axes = [*layout.split_axes, *layout.partial]
             assert len(set(axes)) == len(axes)
             for size, dim in zip(value.type.shape, layout.dims, strict=True):
-                assert size % np.prod([mesh[a] for a in dim], dtype=int) == 0
+                assert can_split(size, math.prod(mesh[a] for a in dim), padded=True)
         assert len(strategy.shards) == len(operation.nodes)
         assert all(1 <= n <= np.prod(mesh) for n in strategy.shards)
 
