@@ -53,8 +53,8 @@ class IndivisibleError(MeshwrightError):
 
     Cause: a pinned or required sharding on a dimension of unsuitable size.
     Example: pinning a batch of 6 examples over the 4 devices of `data` on `cpu:4`.
-    Fix: pad the dimension to a multiple, split over fewer axes, or leave it unpinned; the planner never picks
-    a split that does not divide.
+    Fix: pad the dimension to a multiple, split over fewer axes, or leave it unpinned; inside the program
+    the planner splits such dimensions with padding, but JAX refuses arguments and results that are.
 
     Attributes:
         path: pytree path of the value.
