@@ -4,6 +4,7 @@ XLA's partitioner follows constraints and fills in the rest. A constraint stands
 the plan decides and does not merely hand through, and on every read in another layout than the value's own,
 so that the reshard happens where it was priced. Pending sums cannot be written as constraints; the next
 decided layout makes the partitioner reduce there. Regions are traced again with the constraints inside.
+Opaque calls, which the partitioner would make on gathered operands, are made on the planned parts.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import jax
-from jax.sharding import Mesh, NamedSharding
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from ..analysis.op_kind import is_fusible
 from ..analysis.user_shardings import CONSTRAINT
@@ -22,6 +23,7 @@ from ..jax_compat import bind, closed_jaxpr_function, equation_scope, is_extende
 from ..plan import Plan
 from ..planner.layout import layout_of, spec_of
 from ..planner.reshard import reshard_stages
+from ..rules.local_call import planned_call
 from .placement import named_sharding
 
 Rebuild = Callable[["SpmdProgram", Node, list[Any]], list[Any]]
@@ -80,9 +82,24 @@ class SpmdProgram:
         if node.op == CONSTRAINT:
             # The plan's own constraint on the result says the same, on the plan's mesh.
             return operands
-        if not node.regions:
-            return bind(node.primitive, operands, node.params)
-        return _REBUILD[node.op](self, node, operands)
+        if node.regions:
+            return _REBUILD[node.op](self, node, operands)
+        made = planned_call(node, self._mesh, self._specs(node), operands)
+        return bind(node.primitive, operands, node.params) if made is None else made
+
+    def _specs(self, node: Node) -> list[PartitionSpec]:
+        """The planned spec of each operand as the node reads it, then of each result."""
+        read = [self._read_layout(node, i, operand) for i, operand in enumerate(node.operands)]
+        return [self._spec(layout) for layout in (*read, *(self._plan.values[r.index] for r in node.results))]
+
+    def _read_layout(self, node: Node, position: int, operand: Operand) -> int:
+        kept = self._plan.values[operand.index] if isinstance(operand, Value) else -1
+        return self._reads.get((node.index, -1, position), kept)
+
+    def _spec(self, layout: int) -> PartitionSpec:
+        """A layout of the plan's table; nothing is split where nothing is decided or a sum is pending."""
+        sharding = self._table[layout] if layout >= 0 else None
+        return PartitionSpec() if sharding is None else sharding.spec
 
     def _kept(self, value: Value) -> NamedSharding | None:
         index = self._plan.values[value.index]
