@@ -139,13 +139,15 @@ class PlanMismatchError(MeshwrightError):
 
     Attributes:
         name: the first thing that differs.
+        expected: what the plan says.
+        found: what is there.
     """
 
-    def __init__(self, name: str, expected: object, found: object) -> None:
+    def __init__(self, name: str, expected: object, found: object, fix: str = "") -> None:
         self.name, self.expected, self.found = name, expected, found
         super().__init__(
             f"The plan does not fit: {name} is {found!r} here but {expected!r} in the plan. "
-            f"Make a new plan, or use what the plan was made for."
+            + (fix or "Make a new plan, or use what the plan was made for.")
         )
 
 
