@@ -95,7 +95,7 @@ class InfeasibleError(MeshwrightError):
         least_budget_bytes: smallest per-device budget for which a plan was found, in bytes.
         budget_bytes: the per-device budget asked for, in bytes.
         live_point: where in the program the peak is (operation and source line).
-        top_tensors: the largest values alive there, as (name, bytes per device).
+        top_tensors: what takes the most there, as (name, bytes per device); equal values together ("w x 12").
         is_proven: whether it was proved that nothing fits; otherwise the search gave up at its limits, and a
             higher `effort` may find a plan.
     """
