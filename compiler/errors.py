@@ -95,7 +95,7 @@ class InfeasibleError(MeshwrightError):
         least_budget_bytes: smallest per-device budget for which a plan was found, in bytes.
         budget_bytes: the per-device budget asked for, in bytes.
         live_point: where in the program the peak is (operation and source line).
-        top_tensors: the largest values alive there, as (name, bytes per device).
+        top_tensors: what takes the most there, as (name, bytes per device); equal values together ("w x 12").
         is_proven: whether it was proved that nothing fits; otherwise the search gave up at its limits, and a
             higher `effort` may find a plan.
     """
@@ -139,13 +139,15 @@ class PlanMismatchError(MeshwrightError):
 
     Attributes:
         name: the first thing that differs.
+        expected: what the plan says.
+        found: what is there.
     """
 
-    def __init__(self, name: str, expected: object, found: object) -> None:
+    def __init__(self, name: str, expected: object, found: object, fix: str = "") -> None:
         self.name, self.expected, self.found = name, expected, found
         super().__init__(
             f"The plan does not fit: {name} is {found!r} here but {expected!r} in the plan. "
-            f"Make a new plan, or use what the plan was made for."
+            + (fix or "Make a new plan, or use what the plan was made for.")
         )
 
 

@@ -18,6 +18,7 @@ from .cluster import Cluster
 from .errors import InvalidMeshError
 
 AXIS_NAMES = ("data", "model", "expert")
+_MOST_SUGGESTED, _MOST_SUGGESTED_AXES = 4, 3
 
 
 @dataclass(frozen=True)
@@ -37,7 +38,10 @@ class LogicalMesh:
     def __post_init__(self) -> None:
         problems = _mesh_problems(self)
         if problems:
-            raise InvalidMeshError(f"Mesh {self.shape} {self.axis_names}: " + "; ".join(problems))
+            shape = "x".join(map(str, self.shape)) or "()"
+            raise InvalidMeshError(
+                f"Mesh {shape} ({', '.join(self.axis_names)}): " + "; ".join(problems) + "."
+            )
 
     def axis_size(self, name: str) -> int:
         """Size of a named axis. Raises `InvalidMeshError` if there is none of that name."""
@@ -64,8 +68,19 @@ def _mesh_problems(mesh: LogicalMesh) -> list[str]:
         problems.append("every axis needs at least one device")
     elif math.prod(mesh.shape) != mesh.cluster.num_devices:
         product, want = math.prod(mesh.shape), mesh.cluster.num_devices
-        problems.append(f"the sizes multiply to {product} but {mesh.cluster.name} has {want} devices")
+        fitting = ", ".join("x".join(map(str, shape)) for shape in _fitting_shapes(want, len(mesh.shape)))
+        problems.append(
+            f"the sizes multiply to {product} but {mesh.cluster.name} has {want} devices: try {fitting}"
+        )
     return problems
+
+
+def _fitting_shapes(num_devices: int, rank: int) -> list[tuple[int, ...]]:
+    """A few shapes that hold all devices: as many axes as asked for come first, then near-equal sizes."""
+    counts = {*range(1, _MOST_SUGGESTED_AXES + 1), max(rank, 1)}
+    shapes = [shape for count in counts for shape in _factorisations(num_devices, count)]
+    shapes.sort(key=lambda s: (len(s) != rank, len(s), max(s) / min(s), s))
+    return shapes[:_MOST_SUGGESTED]
 
 
 @dataclass(frozen=True)

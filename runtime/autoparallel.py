@@ -19,7 +19,7 @@ from ..compiler.errors import ArgumentError, UnsupportedError
 from ..compiler.frontend import TraceOptions, trace_program
 from ..compiler.ir import Program
 from ..compiler.jax_compat import jit_is_disabled, no_explicit_mesh, outside_any_trace
-from ..compiler.lowering import take_devices
+from ..compiler.lowering import require_devices
 from ..compiler.plan import Plan, program_fingerprint
 from ..compiler.planner import PlanOptions, plan_program
 from ..compiler.rules import RuleBook
@@ -132,7 +132,7 @@ class AutoParallel:
         with self._lock:
             found = self._executables.get(call.key)
             if found is None:
-                take_devices(self._num_devices())  # before a search whose plan could not run here
+                require_devices(self._num_devices())  # before a search whose plan could not run here
                 program, plan = self._planned(call)
                 found = Executable(program, plan, call)
                 if program.is_closed:

@@ -14,6 +14,8 @@ from .tables import plain_table
 from .units import device_bytes, format_bytes, format_spec, format_type, short_dtype
 
 _INDENT = "  "
+# Characters of a path that is joined on one line; a longer one goes on below, so that no name is cut.
+_MOST_JOINED = 28
 
 
 @dataclass(frozen=True)
@@ -54,7 +56,7 @@ def _cells(row: _Row) -> tuple[Text, ...]:
 
 
 def _rows(node: FoldedNode, sizes: Mapping[str, int], depth: int, copies: int) -> Iterator[_Row]:
-    node, label, joined = _through_single_children(node)
+    node, label, joined = _through_single_children(node, _MOST_JOINED - len(_INDENT) * depth)
     copies *= joined
     total = copies * sum(count * _bytes(array, sizes) for array, count in node.leaves())
     if node.array is not None:
@@ -68,10 +70,12 @@ def _rows(node: FoldedNode, sizes: Mapping[str, int], depth: int, copies: int) -
             yield from _rows(child, sizes, depth + 1, copies)
 
 
-def _through_single_children(node: FoldedNode) -> tuple[FoldedNode, str, int]:
+def _through_single_children(node: FoldedNode, most: int) -> tuple[FoldedNode, str, int]:
     """The first node below with a choice, the path to it (``attention/query/kernel``) and its copies."""
     label, copies = node.name or "(result)", node.copies
     while len(node.children) == 1 and not node.mirror_of:
+        if len(label) + len(node.children[0].name) >= most:
+            break
         node = node.children[0]
         label, copies = f"{label}/{node.name}", copies * node.copies
     return node, label, copies

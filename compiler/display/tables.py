@@ -11,15 +11,15 @@ def plain_table(*headers: str) -> Table:
     """An empty table; give it ``Text`` cells, as brackets in strings would be read as markup.
 
     Args:
-        *headers: header of each column; ``>`` before one aligns the column to the right. Where all are empty
-            there is no header line.
+        *headers: header of each column; ``>`` before one aligns the column to the right, ``=`` keeps its
+            cells on one line (as does ``>``: a number that wraps cannot be read). Where all are empty there
+            is no header line.
     """
     show = any(headers)
     look = box.SIMPLE_HEAD if show else None
     table = Table(box=look, show_header=show, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
     for header in headers:
-        right = header.startswith(">")
-        table.add_column(
-            Text(header.removeprefix(">")), justify="right" if right else "left", overflow="fold"
-        )
+        text = Text(header.removeprefix(">").removeprefix("="))
+        justify = "right" if header.startswith(">") else "left"
+        table.add_column(text, justify=justify, overflow="fold", no_wrap=header.startswith((">", "=")))
     return table

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 
 from rich.console import RenderableType
@@ -10,14 +9,14 @@ from rich.text import Text
 
 from ..plan.plan import ArraySpec, CollectiveUse, Plan
 from .arrays import arrays_table
+from .axes import axis_lines
 from .folding import FoldedNode, Folder
+from .memory import memory_section
 from .plain import plain_text
 from .tables import plain_table
-from .units import format_bytes, format_percent, format_seconds, sparkline
+from .units import format_bytes, format_percent, format_seconds, short_path, short_sources
 
-_MOST_ARRAYS, _MOST_COLLECTIVES, _MOST_LIVE, _MOST_MESHES = 80, 12, 8, 8
-_CURVE_WIDTH = 64
-_FOLDERS = re.compile(r"(?<!\S)\S*[/\\]([^\s/\\]+:\d+)(?!\S)")
+_MOST_ARRAYS, _MOST_COLLECTIVES, _MOST_MESHES = 80, 12, 8
 
 
 def format_plan(plan: Plan, width: int = 100) -> str:
@@ -36,7 +35,7 @@ def plan_renderables(plan: Plan) -> list[RenderableType]:
     sections: list[list[RenderableType]] = [[_headline(plan), _summary(plan)]]
     for title, arrays in (("argument", plan.arguments), ("result", plan.results)):
         sections.append(list(_arrays(title, arrays, folder.fold(arrays, title), plan)))
-    sections += [list(_collectives(plan.collectives)), list(_memory(plan)), list(_meshes(plan))]
+    sections += [list(_collectives(plan.collectives)), list(memory_section(plan)), list(_meshes(plan))]
     return [part for section in sections if section for part in (Text(), *section)][1:]
 
 
@@ -48,7 +47,7 @@ def _headline(plan: Plan) -> Text:
 
 def _summary(plan: Plan) -> RenderableType:
     table = plain_table("", "")
-    for name, text in [*_figures(plan), *_pipeline(plan)]:
+    for name, text in [*_figures(plan), *_pipeline(plan), *axis_lines(plan)]:
         table.add_row(Text(name), Text(text))
     return table
 
@@ -89,36 +88,22 @@ def _collectives(uses: Sequence[CollectiveUse]) -> Iterator[RenderableType]:
     if not uses:
         yield Text("no communication")
         return
-    table = plain_table("collective", "axes", ">count", ">bytes", ">time", "what", "for", "at")
+    table = plain_table("=collective", "=axes", ">count", ">bytes", ">time", "what", "for", "at")
     for use in uses[:_MOST_COLLECTIVES]:
         numbers = (str(use.count), format_bytes(use.bytes), format_seconds(use.seconds))
-        cells = (use.kind, ",".join(use.axes), *numbers, use.value, use.op, _short_sources(use.source))
+        cells = (
+            use.kind,
+            ",".join(use.axes),
+            *numbers,
+            short_path(use.value),
+            use.op,
+            short_sources(use.source),
+        )
         table.add_row(*map(Text, cells))
     yield table
     rest = uses[_MOST_COLLECTIVES:]
     if rest:
         yield Text(f"... {len(rest)} more, {format_seconds(sum(use.seconds for use in rest))}", style="dim")
-
-
-def _short_sources(text: str) -> str:
-    """Source positions without their folders: ``add at /src/model.py:7`` is ``add at model.py:7``."""
-    return _FOLDERS.sub(r"\1", text)
-
-
-def _memory(plan: Plan) -> Iterator[RenderableType]:
-    memory = plan.memory
-    yield Text.assemble(
-        ("memory", "bold"),
-        f" peak {format_bytes(memory.peak_bytes)}, in {_short_sources(memory.peak_at)}; "
-        f"arguments between steps {format_bytes(memory.state_bytes)}",
-    )
-    yield Text(f"over the step {sparkline(memory.curve_bytes, _CURVE_WIDTH)}")
-    yield Text()
-    table = plain_table("largest at the peak", ">per device")
-    for live in memory.largest[:_MOST_LIVE]:
-        table.add_row(Text(_short_sources(live.name)), Text(format_bytes(live.bytes)))
-    if memory.largest:
-        yield table
 
 
 def _meshes(plan: Plan) -> Iterator[RenderableType]:

@@ -13,6 +13,7 @@ _TIME_UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "us"), (1e-9, "ns"))
 _DTYPE_FAMILIES = {"bfloat": "bf", "float": "f", "complex": "c", "uint": "u", "int": "i"}
 _DTYPE = re.compile(r"(?P<family>bfloat|float|complex|uint|int)(?P<bits>\d+)(?P<rest>.*)")
 _KEY_BYTES = 8  # a threefry key is two uint32 words
+_FOLDERS = re.compile(r"(?<!\S)\S*[/\\]([^\s/\\]+:\d+)(?!\S)")
 _BARS = "▁▂▃▄▅▆▇█"
 
 
@@ -81,6 +82,21 @@ def device_bytes(shape: Sequence[int], dtype: str, spec: Spec, axis_sizes: Mappi
     return math.prod(-(-size // part) for size, part in zip(shape, parts, strict=True)) * itemsize_bytes(
         dtype
     )
+
+
+def short_sources(text: str) -> str:
+    """Source positions without their folders: ``add at /src/model.py:7`` is ``add at model.py:7``."""
+    return _FOLDERS.sub(r"\1", text)
+
+
+def short_path(path: str, width: int = 32) -> str:
+    """A pytree path that is wider without its middle: ``state/.../up/kernel:f32[128,512]``."""
+    first, *rest = path.split("/")
+    short = path
+    while len(short) > width and len(rest) > 1:
+        rest = rest[1:]
+        short = "/".join((first, "...", *rest))
+    return short
 
 
 def sparkline(values: Sequence[float], width: int) -> str:

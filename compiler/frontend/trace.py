@@ -13,6 +13,7 @@ from ..analysis.carried_state import match_carried_state
 from ..errors import TraceError
 from ..ir import Graph, Program, verify_program
 from .importer import import_jaxpr
+from .naming import function_name
 from .parameters import positional_parameters, static_positions
 
 
@@ -60,7 +61,7 @@ def trace_program(
     out_leaves = jax.tree_util.tree_flatten_with_path(traced.out_info)[0]
     donated = tuple(leaf.donated for leaf in info)
     program = Program(
-        name=getattr(fun, "__name__", type(fun).__name__),
+        name=function_name(fun),
         graph=_with_paths(graph, in_paths),
         in_tree=in_tree,
         out_tree=jax.tree.structure(traced.out_info),
@@ -81,10 +82,10 @@ def _trace(
     try:
         return options.jit(fun).trace(*args, **kwargs)
     except (jax.errors.JAXTypeError, jax.errors.JAXIndexError, TypeError) as error:
-        name = getattr(fun, "__name__", repr(fun))
+        name = function_name(fun)
         raise TraceError(
             f"{name} cannot be traced by JAX: {error}\nmeshwright plans what jax.jit can compile; "
-            f"make jax.jit({name}) work on the same arguments first."
+            "make jax.jit work on it, with the same arguments, first."
         ) from error
 
 

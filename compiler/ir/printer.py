@@ -21,7 +21,9 @@ def format_program(program: Program, *, sources: bool = True) -> str:
         sources: whether each line ends with the user's source line. The fingerprint leaves them out, so that
             moving code about does not make a saved plan stale.
     """
-    head = [f"program @{program.name} {{"]
+    # A lambda is named by its place ("lambda at train.py:12").
+    name = program.name if sources else program.name.partition(" at ")[0]
+    head = [f"program @{name} {{"]
     for i, value in enumerate(program.graph.inputs):
         donated = " donated" if program.donated[i] else ""
         head.append(f"{_INDENT}input {value} {value.type} {program.in_paths[i]!r}{donated}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from typing import Any
 
 import jax
@@ -25,24 +25,34 @@ def device_mesh(mesh: MeshSpec, devices: Sequence[Any] | None = None) -> Mesh:
     Raises:
         PlanMismatchError: where there are fewer devices than the mesh has places.
     """
-    grid = np.array(take_devices(math.prod(mesh.shape), devices), dtype=object).reshape(mesh.shape)
+    placed = require_devices(math.prod(mesh.shape), devices)
+    grid = np.array(placed, dtype=object).reshape(mesh.shape)
     return Mesh(grid, mesh.axis_names, axis_types=(AxisType.Auto,) * len(mesh.axis_names))
 
 
-def take_devices(count: int, devices: Sequence[Any] | None = None) -> list[Any]:
-    """The first devices.
+def require_devices(num_devices: int, devices: Sequence[Any] | None = None) -> list[Any]:
+    """The first devices of a process, as many as a plan needs.
 
     Args:
-        count: how many are needed.
+        num_devices: how many.
         devices: devices in physical order; all of the default backend if None.
 
     Raises:
-        PlanMismatchError: where there are fewer.
+        PlanMismatchError: where there are fewer, with how to get more.
     """
     available = list(jax.devices() if devices is None else devices)
-    if len(available) < count:
-        raise PlanMismatchError("the number of devices", count, len(available))
-    return available[:count]
+    if len(available) < num_devices:
+        fix = _how_to_get(num_devices, {device.platform for device in available})
+        raise PlanMismatchError("the number of devices", num_devices, len(available), fix)
+    return available[:num_devices]
+
+
+def _how_to_get(num_devices: int, platforms: Set[str]) -> str:
+    virtual = f"XLA_FLAGS=--xla_force_host_platform_device_count={num_devices} before jax is imported"
+    on_cpu = f"On the CPU, set {virtual}."
+    elsewhere = f"Run it where there are {num_devices}; for a dry run, set JAX_PLATFORMS=cpu and {virtual}."
+    fix = on_cpu if platforms == {"cpu"} else elsewhere
+    return f"{fix} Planning alone (`.plan`, `meshwright plan`) needs no device."
 
 
 def named_sharding(mesh: Mesh, spec: Spec) -> NamedSharding:

@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 
 from ..errors import PlanFormatError
-from .plan import FORMAT, VERSION, Plan
+from .plan import FORMAT, OLDEST_VERSION, VERSION, Plan
 
 
 class _Header(msgspec.Struct, frozen=True):
@@ -43,9 +43,10 @@ def load_plan(path: str | os.PathLike[str]) -> Plan:
         raise PlanFormatError(f"{path} is not a whole plan file ({error}). Save the plan again.") from error
     if header.format != FORMAT:
         raise PlanFormatError(f"{path} is of format {header.format!r}, not a meshwright plan.")
-    if header.version != VERSION:
+    if not OLDEST_VERSION <= header.version <= VERSION:
         raise PlanFormatError(
-            f"{path} is a plan of version {header.version}; this meshwright reads version {VERSION}. "
+            f"{path} is a plan of version {header.version}; this meshwright reads "
+            f"versions {OLDEST_VERSION} to {VERSION}. "
             "Plan again, or use the meshwright version that made it."
         )
     body = bytes(header.plan)

@@ -12,7 +12,8 @@ import os
 import msgspec
 
 FORMAT = "meshwright-plan"
-VERSION = 1
+# Version 2: how many equal values are alive at the peak, and how many in all. Version 1 is read as well.
+VERSION, OLDEST_VERSION = 2, 1
 
 Spec = tuple[tuple[str, ...], ...]
 
@@ -101,10 +102,17 @@ class CostTerms(_Record, frozen=True):
 
 
 class LiveTensor(_Record, frozen=True):
-    """A value alive at the peak and its bytes on one device."""
+    """Values alive at the peak that have one origin and one size.
+
+    Attributes:
+        name: a path, or operation and source line.
+        bytes: of each, on one device.
+        count: how many there are.
+    """
 
     name: str
     bytes: int
+    count: int = 1
 
 
 class MemoryProfile(_Record, frozen=True):
@@ -113,9 +121,10 @@ class MemoryProfile(_Record, frozen=True):
     Attributes:
         peak_bytes: the most at any live point.
         peak_at: what runs there.
-        largest: the largest values alive there.
+        largest: the values alive there that take the most together.
         curve_bytes: the profile in execution order, the most of each of up to 256 equal stretches.
         state_bytes: arguments as they lie between steps.
+        num_live: how many values are alive at the peak; 0 where that is unknown (version 1).
     """
 
     peak_bytes: int
@@ -123,6 +132,7 @@ class MemoryProfile(_Record, frozen=True):
     largest: tuple[LiveTensor, ...]
     curve_bytes: tuple[int, ...]
     state_bytes: int
+    num_live: int = 0
 
 
 class Stage(_Record, frozen=True):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 
 import numpy as np
@@ -28,10 +28,12 @@ from ..plan import (
 from .layout import Layout, replicated, spec_of
 from .model import Model, Read
 from .reshard import Step, reshard_steps
+from .solver.problem import Problem
 from .solver.solve import Solution
 
 _CURVE_POINTS = 256
-_LARGEST = 10
+# More than a plan's text shows, as it joins those of equal layers.
+_LARGEST = 64
 
 
 class _LayoutTable:
@@ -113,22 +115,22 @@ def extract_plan(
     )
 
 
-def largest_live(model: Model, choice: np.ndarray, point: int) -> tuple[LiveTensor, ...]:
-    """The largest values alive at a live point, in bytes on one device."""
-    problem = model.problem
-    alive = [
-        (problem.names[u.node], int(u.bytes[choice[u.node]]))
-        for u in problem.usages
-        if u.start <= point < u.end
-    ]
-    alive += [
-        (f"copy of {problem.names[e.i]}", int(c.bytes[choice[e.i], choice[e.j]]))
-        for c in problem.edge_usages
-        if c.start <= point < c.end
-        for e in [problem.edges[c.edge]]
-    ]
-    alive.sort(key=lambda item: (-item[1], item[0]))
-    return tuple(LiveTensor(name, size) for name, size in alive[:_LARGEST] if size)
+def live_tensors(model: Model, choice: np.ndarray, point: int) -> tuple[LiveTensor, ...]:
+    """All values alive at a live point, those of equal name and size together; the most bytes first."""
+    alive = Counter(item for item in _alive(model.problem, choice, point) if item[1])
+    found = [LiveTensor(name, size, count) for (name, size), count in alive.items()]
+    return tuple(sorted(found, key=lambda t: (-t.count * t.bytes, t.name, t.bytes)))
+
+
+def _alive(problem: Problem, choice: np.ndarray, point: int) -> Iterator[tuple[str, int]]:
+    """Name and bytes on one device of each value and each resharded copy alive at a live point."""
+    for usage in problem.usages:
+        if usage.start <= point < usage.end:
+            yield problem.names[usage.node], int(usage.bytes[choice[usage.node]])
+    for copy in problem.edge_usages:
+        if copy.start <= point < copy.end:
+            edge = problem.edges[copy.edge]
+            yield f"copy of {problem.names[edge.i]}", int(copy.bytes[choice[edge.i], choice[edge.j]])
 
 
 def _differs(read: Read, choice: np.ndarray) -> bool:
@@ -210,6 +212,7 @@ def _where(node: Node | None) -> tuple[str, str]:
 def _memory(program: Program, model: Model, choice: np.ndarray, mesh: LogicalMesh) -> MemoryProfile:
     curve = model.problem.memory(choice)
     point = int(np.argmax(curve))
+    alive = live_tensors(model, choice, point)
     pieces = np.array_split(curve, min(_CURVE_POINTS, len(curve)))
     state = 0.0
     for value in program.graph.inputs:
@@ -218,7 +221,8 @@ def _memory(program: Program, model: Model, choice: np.ndarray, mesh: LogicalMes
     return MemoryProfile(
         peak_bytes=int(curve[point]),
         peak_at=model.live_names[point],
-        largest=largest_live(model, choice, point),
+        largest=alive[:_LARGEST],
         curve_bytes=tuple(int(piece.max()) for piece in pieces),
         state_bytes=int(state),
+        num_live=sum(t.count for t in alive),
     )

@@ -13,7 +13,7 @@ from ..ir import Program, walk_nodes
 from ..plan import Plan
 from ..rules import RuleBook
 from .builder import ModelBuilder
-from .extract import extract_plan, largest_live
+from .extract import extract_plan, live_tensors
 from .meshes import search_meshes
 from .model import Model
 from .options import PlanOptions
@@ -26,6 +26,7 @@ _LOG = logging.getLogger("meshwright")
 # Where to stop, by effort: the certified gap at which looking further is not worth the time.
 _GAP_TOLERANCE = {0: 0.05, 1: 0.02, 2: 0.01, 3: 0.001}
 _SMALL, _EXACT = 200, 1e-6
+_MOST_NAMED = 10
 
 Progress = Callable[[str], None]
 
@@ -96,11 +97,11 @@ def _solve_options(model: Model, options: PlanOptions) -> SolveOptions:
 def _infeasible(failures: Sequence[tuple[Model, InfeasibleBudget]]) -> InfeasibleError:
     """The error for the mesh that comes nearest; proved only where every mesh is proved not to fit."""
     model, failure = min(failures, key=lambda pair: pair[1].least_budget_bytes)
-    largest = largest_live(model, failure.choice, failure.point)
+    largest = live_tensors(model, failure.choice, failure.point)[:_MOST_NAMED]
     return InfeasibleError(
         int(failure.least_budget_bytes) + 1,
         int(failure.budget_bytes),
         model.live_names[failure.point],
-        [(t.name, t.bytes) for t in largest],
+        [(f"{t.name} x {t.count}" if t.count > 1 else t.name, t.count * t.bytes) for t in largest],
         all(other.is_proven for _, other in failures),
     )

@@ -17,7 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..errors import ArgumentError, UnsupportedError
-from ..frontend import TraceOptions, trace_program
+from ..frontend import TraceOptions, function_name, trace_program
 from ..ir import Graph, Node, Value
 from ..jax_compat import bind
 from .declaration import Declaration
@@ -107,9 +107,10 @@ def check_rule(fun: Callable[..., Any], *args: Any, axis_size: int = 2) -> RuleR
 
     _run(graph, jax.tree.leaves(args), check)
     if not calls:
-        name = getattr(fun, "__name__", repr(fun))
         opaque = ", ".join(sorted({call_name(n) or n.op for n in graph.nodes if n.op in OPAQUE})) or "none"
-        raise ArgumentError(f"{name} makes no call with a declared rule (opaque calls: {opaque}).")
+        raise ArgumentError(
+            f"{function_name(fun)} makes no call with a declared rule (opaque calls: {opaque})."
+        )
     return RuleReport(tuple(calls))
 
 

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from .clusters import clusters
-from .exit_codes import EXIT_CODES_HELP, ErrorGroup
+from .exit_codes import EXIT_CODES_HELP, WRONG_USAGE, ErrorGroup
 from .ops import ops
 from .plan import plan
 from .show import show
@@ -18,7 +18,7 @@ app = typer.Typer(
     cls=ErrorGroup,
     help="Plan a single-device JAX program for a mesh of accelerators. No accelerator is needed.",
     epilog=EXIT_CODES_HELP,
-    no_args_is_help=True,
+    invoke_without_command=True,
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -44,8 +44,16 @@ _DEBUG = typer.Option("--debug", help="Print tracebacks of errors: meshwright --
 
 
 @app.callback()
-def _root(version: Annotated[bool, _VERSION] = False, debug: Annotated[bool, _DEBUG] = False) -> None:
+def _root(
+    ctx: typer.Context,
+    version: Annotated[bool, _VERSION] = False,
+    debug: Annotated[bool, _DEBUG] = False,
+) -> None:
     """Global options; ``ErrorGroup`` reads ``--debug``."""
+    if ctx.invoked_subcommand is None:
+        # Not no_args_is_help, which exits with another code in each version of click.
+        typer.echo(ctx.get_help())
+        raise typer.Exit(WRONG_USAGE)
 
 
 def main() -> None:

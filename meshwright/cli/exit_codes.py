@@ -11,7 +11,7 @@ from typer.core import TyperGroup
 
 from meshwright.compiler.errors import InfeasibleError, MeshwrightError, PlanFormatError, PlanMismatchError
 
-BAD_INPUT, NOTHING_FITS, BAD_PLAN = 3, 4, 5
+WRONG_USAGE, BAD_INPUT, NOTHING_FITS, BAD_PLAN = 2, 3, 4, 5
 
 EXIT_CODES_HELP = (
     "Exit codes: 0 done; 1 unexpected error; 2 wrong usage; 3 bad input (target, arguments, cluster, mesh, "

@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 
 import meshwright
+from meshwright.cli import app
 from meshwright.cli.platform import plan_on_cpu
 
-COMMANDS = ("plan", "show", "clusters")
+COMMANDS = ("plan", "show", "clusters", "ops")
 PACKAGE = Path(meshwright.__file__).parent
 # The front door without its imports: whether it imports jax is not the command line's business.
 WITHOUT_FRONT_DOOR = f"""
@@ -51,9 +52,29 @@ def test_version(cli):
     assert cli("--version").stdout == f"meshwright {meshwright.__version__}\n"
 
 
-def test_no_command_is_wrong_usage(cli):
-    assert cli().exit_code == 2
+@pytest.mark.parametrize("args", [(), ("--debug",)])
+def test_no_command_is_wrong_usage_with_the_help(cli, args):
+    result = cli(*args)
+    assert result.exit_code == 2
+    assert all(command in result.stdout for command in COMMANDS)
+    assert result.stderr == ""
+
+
+def test_no_command_is_wrong_usage_as_a_process():
+    result = run()
+    assert result.returncode == 2
+    assert "Usage: meshwright" in result.stdout
+
+
+def test_an_unknown_command_is_wrong_usage(cli):
     assert cli("plam").exit_code == 2
+
+
+def test_every_command_is_documented():
+    page = (Path(__file__).parents[2] / "docs" / "cli.md").read_text(encoding="utf-8")
+    registered = {info.callback.__name__ for info in app.registered_commands}
+    assert registered == set(COMMANDS)
+    assert {line.removeprefix("## ") for line in page.splitlines() if line.startswith("## ")} >= registered
 
 
 def test_show_json_is_the_file(cli, plan_file):

@@ -50,7 +50,3 @@ def test_a_table_for_people(cli) -> None:
 
 def test_one_form_at_a_time(cli) -> None:
     assert cli("ops", "--json", "--markdown").exit_code == 2
-
-
-def test_help_has_an_example(cli) -> None:
-    assert "Example: meshwright ops" in cli("ops", "--help", env={"COLUMNS": "120"}).stdout

@@ -31,6 +31,24 @@ def test_invalid_meshes(shape, names, message):
         LogicalMesh(Cluster.load("cpu:8"), shape, names)
 
 
+@pytest.mark.parametrize(
+    ("spec", "shape", "suggested"),
+    [
+        ("cpu:8", (3, 3), "try 2x4, 4x2, 8, 2x2x2."),
+        ("cpu:8", (3,), "try 8, 2x4, 4x2, 2x2x2."),
+        ("h100:8x8", (7, 7), "try 8x8, 4x16, 16x4, 2x32."),
+        ("cpu:16", (3, 2, 2, 2), "try 2x2x2x2, 16, 4x4, 2x8."),
+        ("cpu:7", (2, 3), "try 7."),
+        ("cpu:1", (2,), "try 1."),
+    ],
+)
+def test_a_wrong_product_names_shapes_that_fit(spec, shape, suggested):
+    with pytest.raises(InvalidMeshError) as raised:
+        mesh_of(spec, *shape)
+    assert str(raised.value).startswith(f"Mesh {'x'.join(map(str, shape))} (a")
+    assert str(raised.value).endswith(suggested)
+
+
 def test_sizes():
     mesh = LogicalMesh(Cluster.load("cpu:8"), (2, 4), ("data", "model"))
     assert (mesh.axis_size("model"), mesh.size((0, 1)), mesh.size(())) == (4, 8, 1)

@@ -61,6 +61,21 @@ def test_long_lists_are_cut_and_counted(plans):
     assert "... 40 more rows" in format_plan(plans.build(arguments=many))
 
 
+def test_columns_keep_numbers_whole_and_break_long_paths_into_levels(plans):
+    path = "params/transformer_decoder/~/layer_0/multi_head_attention/~/query_projection/w"
+    array = plans.array(path, (1024, 16, 64), ("data", ("model", "expert"), None), "bfloat16")
+    mesh = {"shape": [2, 2, 2], "axis_names": ["data", "model", "expert"]}
+    use = plans._collective(0) | {"value": f"{path}:bf16[1024,16,64]", "axes": ["data", "model", "expert"]}
+    text = format_plan(plans.build(mesh=mesh, arguments=[array], results=[], collectives=[use]), 100)
+    lines = [" ".join(line.split()) for line in text.splitlines()]
+    at = lines.index("params/transformer_decoder/~ 256 KiB")
+    assert lines[at + 1 : at + 3] == ["layer_0 256 KiB", "multi_head_attention/~ 256 KiB"]
+    assert lines[at + 3].startswith("query_projection/w bf16[1024,16,64] P('data', ('model', 'expert')) ")
+    assert "axis data=2 splits params/.../~/query_projection/w (dim 0); sends all-reduce 4 ms" in lines
+    assert any(line.startswith("all-reduce data,model,expert 24 16 MiB 4 ms params/.../w") for line in lines)
+    assert max(map(len, text.splitlines())) <= 100
+
+
 def test_sources_lose_their_folders(plans):
     live = [
         {"name": "add at /home/user/model.py:7", "bytes": 8},

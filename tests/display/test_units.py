@@ -15,6 +15,7 @@ from meshwright.compiler.display.units import (
     format_type,
     itemsize_bytes,
     short_dtype,
+    short_path,
     sparkline,
 )
 
@@ -107,3 +108,16 @@ def test_sparkline_shows_every_stretch(values, width):
     line = sparkline(values, width)
     assert len(line) == (min(width, len(values)) if max(values) else 0)
     assert not line or "█" in line
+
+
+@pytest.mark.parametrize(
+    ("path", "text"),
+    [
+        ("state/params/w:f32[8,8]", "state/params/w:f32[8,8]"),
+        ("state/params/block_0/up/kernel:f32[128,512]", "state/.../up/kernel:f32[128,512]"),
+        ("a_single_name_of_a_very_long_argument:f32[8]", "a_single_name_of_a_very_long_argument:f32[8]"),
+        ("x/" + "y" * 40, "x/" + "y" * 40),
+    ],
+)
+def test_short_path_keeps_both_ends(path, text):
+    assert short_path(path) == text

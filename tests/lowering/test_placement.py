@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import jax
 import pytest
 from jax.sharding import PartitionSpec as P
 
 from meshwright.compiler.errors import PlanMismatchError
-from meshwright.compiler.lowering import device_mesh, named_sharding
+from meshwright.compiler.lowering import device_mesh, named_sharding, require_devices
 from meshwright.compiler.plan import MeshSpec
 
 
@@ -24,8 +26,19 @@ def test_a_smaller_mesh_takes_the_first_devices(devices: list[jax.Device]) -> No
 
 
 def test_too_few_devices(devices: list[jax.Device]) -> None:
-    with pytest.raises(PlanMismatchError, match="number of devices is 8 here but 16"):
+    with pytest.raises(PlanMismatchError, match="number of devices is 8 here but 16") as raised:
         device_mesh(MeshSpec((4, 4), ("data", "model")), devices)
+    assert "On the CPU, set XLA_FLAGS=--xla_force_host_platform_device_count=16 before" in str(raised.value)
+    assert "Planning alone (`.plan`, `meshwright plan`) needs no device." in str(raised.value)
+
+
+def test_too_few_accelerators() -> None:
+    with pytest.raises(PlanMismatchError, match="Run it where there are 2; .* set JAX_PLATFORMS=cpu and XLA"):
+        require_devices(2, [SimpleNamespace(platform="gpu")])
+
+
+def test_the_devices_a_plan_needs(devices: list[jax.Device]) -> None:
+    assert require_devices(3, devices) == devices[:3]
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import subprocess
@@ -15,7 +16,7 @@ from hypothesis import given, settings
 from meshwright.compiler.errors import MeshwrightError, PlanFormatError
 from meshwright.compiler.plan import Plan, load_plan, save_plan
 from meshwright.compiler.plan.io import plan_schema
-from meshwright.compiler.plan.plan import FORMAT, VERSION
+from meshwright.compiler.plan.plan import FORMAT, OLDEST_VERSION, VERSION
 from tests.plan.plans import plans, small_plan
 
 ROOT = Path(__file__).parents[2]
@@ -82,7 +83,9 @@ def test_an_altered_number_is_found_by_the_checksum(saved: Path) -> None:
 
 def test_another_version(saved: Path) -> None:
     rewrite(saved, version=VERSION + 1)
-    with pytest.raises(PlanFormatError, match=rf"version {VERSION + 1}.*reads version {VERSION}"):
+    with pytest.raises(
+        PlanFormatError, match=rf"version {VERSION + 1}.*reads versions {OLDEST_VERSION} to {VERSION}"
+    ):
         load_plan(saved)
 
 
@@ -91,6 +94,19 @@ def test_another_version_with_other_contents(saved: Path) -> None:
     rewrite(saved, version=VERSION + 1, plan={"new": "fields"}, checksum="", more=1)
     with pytest.raises(PlanFormatError, match=rf"version {VERSION + 1}"):
         load_plan(saved)
+
+
+def test_version_1_is_read(saved: Path) -> None:
+    """It has neither the number of values alive at the peak nor how many are equal."""
+    plan = json.loads(saved.read_text())["plan"]
+    del plan["memory"]["num_live"], plan["memory"]["largest"][0]["count"]
+    body = json.dumps(plan, separators=(",", ":"))
+    digest = hashlib.sha256(body.encode()).hexdigest()
+    saved.write_text(f'{{"format":"{FORMAT}","version":1,"checksum":"{digest}","plan":{body}}}')
+    loaded = load_plan(saved)
+    assert loaded == small_plan()
+    assert loaded.hash == small_plan().hash
+    assert (loaded.memory.num_live, loaded.memory.largest[0].count) == (0, 1)
 
 
 def test_another_format(saved: Path) -> None:
@@ -110,8 +126,6 @@ def test_no_plan_at_all(tmp_path: Path, content: bytes) -> None:
 
 
 def test_a_right_checksum_does_not_excuse_a_wrong_record(tmp_path: Path) -> None:
-    import hashlib
-
     body = '{"program":"step"}'
     path = tmp_path / "hand.json"
     digest = hashlib.sha256(body.encode()).hexdigest()
