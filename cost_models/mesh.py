@@ -8,7 +8,7 @@ slices it reaches, and on a torus its extent and stride along each dimension.
 
 import itertools
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -58,15 +58,37 @@ class LogicalMesh:
         return f"{self.cluster.name}[{axes}]"
 
 
-def _mesh_problems(mesh: LogicalMesh) -> list[str]:
+def axis_problems(shape: Sequence[object], names: Sequence[object]) -> list[str]:
+    """What is wrong with the axes of a mesh, whatever cluster it is for.
+
+    Args:
+        shape: size of each axis.
+        names: name of each axis.
+
+    Returns:
+        One line for each fault; empty where sizes are positive whole numbers and names are distinct text.
+    """
     problems = []
-    if len(mesh.shape) != len(mesh.axis_names):
-        problems.append(f"{len(mesh.shape)} sizes but {len(mesh.axis_names)} names")
-    if len(set(mesh.axis_names)) != len(mesh.axis_names):
+    if not len(shape):
+        problems.append("a mesh needs at least one axis")
+    if len(shape) != len(names):
+        problems.append(f"{len(shape)} sizes but {len(names)} names")
+    bad = [name for name in names if not isinstance(name, str)]
+    if bad:
+        problems.append(f"the axis name {bad[0]!r} is no text")
+    if len({repr(name) for name in names}) != len(names):
         problems.append("axis names must be distinct")
-    if any(size < 1 for size in mesh.shape):
+    broken = [size for size in shape if isinstance(size, bool) or not isinstance(size, int)]
+    if broken:
+        problems.append(f"the size {broken[0]!r} is no whole number")
+    elif any(size < 1 for size in shape if isinstance(size, int)):
         problems.append("every axis needs at least one device")
-    elif math.prod(mesh.shape) != mesh.cluster.num_devices:
+    return problems
+
+
+def _mesh_problems(mesh: LogicalMesh) -> list[str]:
+    problems = axis_problems(mesh.shape, mesh.axis_names)
+    if not problems and math.prod(mesh.shape) != mesh.cluster.num_devices:
         product, want = math.prod(mesh.shape), mesh.cluster.num_devices
         fitting = ", ".join("x".join(map(str, shape)) for shape in _fitting_shapes(want, len(mesh.shape)))
         problems.append(
@@ -180,6 +202,11 @@ def _same_form(cluster: Cluster, groups: np.ndarray) -> bool:
     return bool((extents == extents[:, :1]).all())
 
 
+def default_axis_names(count: int) -> tuple[str, ...]:
+    """Names of the axes of a mesh given by sizes alone: ``data``, ``model``, ``expert``, ``axis3``."""
+    return AXIS_NAMES[:count] + tuple(f"axis{index}" for index in range(len(AXIS_NAMES), count))
+
+
 def candidate_meshes(cluster: Cluster, max_axes: int = 3) -> tuple[LogicalMesh, ...]:
     """Mesh shapes worth searching: all ordered factorisations of the device count, cost-equivalent ones once.
 
@@ -200,13 +227,9 @@ def candidate_meshes(cluster: Cluster, max_axes: int = 3) -> tuple[LogicalMesh, 
     meshes: dict[object, LogicalMesh] = {}
     for count in range(1, max_axes + 1):
         for shape in _factorisations(cluster.num_devices, count):
-            mesh = LogicalMesh(cluster, shape, _names(count))
+            mesh = LogicalMesh(cluster, shape, default_axis_names(count))
             meshes.setdefault(_signature(mesh), mesh)
     return tuple(meshes.values())
-
-
-def _names(count: int) -> tuple[str, ...]:
-    return AXIS_NAMES[:count] + tuple(f"axis{index}" for index in range(len(AXIS_NAMES), count))
 
 
 def _factorisations(total: int, count: int) -> Iterator[tuple[int, ...]]:

@@ -21,7 +21,7 @@ from ..compiler.ir import Program
 from ..compiler.jax_compat import jit_is_disabled, no_explicit_mesh, outside_any_trace
 from ..compiler.lowering import require_devices
 from ..compiler.plan import Plan, program_fingerprint
-from ..compiler.planner import PlanOptions, plan_program
+from ..compiler.planner import MeshLike, PinLike, PlanOptions, given_mesh, plan_program
 from ..compiler.rules import RuleBook
 from ..cost_models.cluster import Cluster
 from .conventions import CONVENTIONS, Convention, convention_of
@@ -57,6 +57,8 @@ class AutoParallel:
         functools.update_wrapper(self, fun, updated=())
         self.fun = fun
         self._cluster = None if cluster is None else Cluster.load(cluster)
+        if self._cluster is not None and plan_options.mesh is not None:
+            given_mesh(self._cluster, plan_options.mesh)  # a mesh that does not fit is told at once
         self._trace_options = trace_options
         self._plan_options = plan_options
         self._given_plan = given_plan
@@ -268,9 +270,9 @@ def autoparallel(
     fun: Callable[..., Any] | None = None,
     *,
     cluster: ClusterLike = None,
-    mesh: Sequence[int] | Mapping[str, int] | None = None,
-    pins: Mapping[str, Any] | None = None,
-    budget_bytes: float | None = None,
+    mesh: MeshLike | None = None,
+    pins: Mapping[str, PinLike] | None = None,
+    budget_bytes: float | str | None = None,
     effort: int = 2,
     time_limit_s: float | None = None,
     plan: Plan | str | os.PathLike[str] | None = None,
@@ -285,9 +287,12 @@ def autoparallel(
     Args:
         fun: the function. Without it, a decorator with the other options is returned.
         cluster: what to plan for: a ``Cluster``, or a name such as ``"h100:2x8"``. None: all local devices.
-        mesh: logical mesh: sizes, or sizes by axis name. None: all shapes are searched.
-        pins: shardings that arguments must have: ``PartitionSpec`` by pytree path or glob.
-        budget_bytes: memory of one device that a plan may use. None: what the cluster's devices have.
+        mesh: logical mesh: sizes (``(2, 4)``, ``"2x4"``), sizes by axis name, or a JAX mesh, of which the
+            axes count but not the order of devices. None: all shapes are searched.
+        pins: shardings that arguments must have, by pytree path or glob: ``PartitionSpec``, a plain tuple
+            for one, or ``NamedSharding``, which also fixes the mesh.
+        budget_bytes: memory of one device that a plan may use, as a number or as text (``"16GiB"``). None:
+            what the cluster's devices have.
         effort: 0 (fast) to 3 (thorough).
         time_limit_s: seconds after which the search takes the best plan so far.
         plan: a plan made before, or its file; no search is made, and calls that do not fit it are refused.
@@ -301,12 +306,12 @@ def autoparallel(
         An ``AutoParallel``: callable like the function, with ``plan``, ``lower`` and ``init``.
 
     Raises:
-        ArgumentError, UnknownClusterError: for wrong options, at once.
+        ArgumentError, InvalidMeshError, PinError, UnknownClusterError: for wrong options, at once.
         MeshwrightError: at the first call or ``plan``, for what can be seen only with arguments.
     """
     searching = {"mesh": mesh, "pins": pins, "budget_bytes": budget_bytes, "time_limit_s": time_limit_s}
-    given = _given_plan(plan, [name for name, value in searching.items() if value])
-    options = PlanOptions(mesh, dict(pins or {}), budget_bytes, effort, time_limit_s)
+    given = _given_plan(plan, [name for name, value in searching.items() if value not in (None, {})])
+    options = PlanOptions(mesh, {} if pins is None else pins, budget_bytes, effort, time_limit_s)
     tracing = TraceOptions(static_argnums, static_argnames, donate_argnums, donate_argnames)
     make = functools.partial(
         AutoParallel,

@@ -3,33 +3,37 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 
 from ...cost_models.cluster import Cluster
 from ...cost_models.mesh import LogicalMesh, candidate_meshes
 from ..analysis.user_shardings import user_mesh
 from ..errors import PinError
 from ..ir import Program
+from .mesh_option import MeshLike, read_mesh
 from .options import PlanOptions
-from .pins import pinned_axes
+from .pin_option import pinned_axes, pinned_mesh, read_pins
 
 # A third axis squares the number of layouts; two axes already hold every split of two factors.
 _MAX_AXES = {0: 1, 1: 2, 2: 2, 3: 3}
 
 
 def search_meshes(program: Program, cluster: Cluster, options: PlanOptions) -> tuple[LogicalMesh, ...]:
-    """The meshes to try, in order: the one asked for, the one the program's own shardings name, or all.
+    """The meshes to try, in order: the one asked for, or all.
+
+    Pins on a mesh ask for it as ``mesh=`` does, and so do the program's own shardings where neither does.
 
     Raises:
         InvalidMeshError: where the mesh asked for does not fit the cluster.
         PinError: where no candidate has the axes that the pins name.
     """
-    if options.mesh is not None:
-        return (_given(cluster, options.mesh),)
+    pins = read_pins(options.pins)
+    asked = options.mesh if options.mesh is not None else pinned_mesh(pins)
+    if asked is not None:
+        return (given_mesh(cluster, asked),)
     written = user_mesh(program)
     if written is not None and math.prod(written.values()) == cluster.num_devices:
-        return (_given(cluster, written),)
-    named = pinned_axes(options.pins)
+        return (given_mesh(cluster, written),)
+    named = pinned_axes(pins)
     axes = max(_MAX_AXES[options.effort], len(named))
     candidates = candidate_meshes(cluster, axes)
     fitting = tuple(m for m in candidates if named <= set(m.axis_names))
@@ -42,16 +46,11 @@ def search_meshes(program: Program, cluster: Cluster, options: PlanOptions) -> t
     return fitting
 
 
-def _given(cluster: Cluster, mesh: object) -> LogicalMesh:
-    if isinstance(mesh, Mapping):
-        return LogicalMesh(cluster, tuple(mesh.values()), tuple(mesh))
-    shape = (mesh,) if isinstance(mesh, int) else tuple(mesh)  # type: ignore[arg-type]
-    names = candidate_names(len(shape))
-    return LogicalMesh(cluster, shape, names)
+def given_mesh(cluster: Cluster, mesh: MeshLike) -> LogicalMesh:
+    """The mesh that a user asks for.
 
-
-def candidate_names(count: int) -> tuple[str, ...]:
-    """Default axis names of a mesh with ``count`` axes."""
-    from ...cost_models.mesh import AXIS_NAMES
-
-    return AXIS_NAMES[:count] + tuple(f"axis{i}" for i in range(len(AXIS_NAMES), count))
+    Raises:
+        InvalidMeshError: where it does not fit the cluster.
+    """
+    axes = read_mesh(mesh)
+    return LogicalMesh(cluster, tuple(axes.values()), tuple(axes))

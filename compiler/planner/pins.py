@@ -1,7 +1,9 @@
 """Resolves a user's pins to layouts of program inputs on one mesh.
 
 A pattern names a pytree path, or is a glob over it; ``*`` also crosses ``/``. It may leave out leading
-components: ``params/*/kernel`` matches ``state/params/block_0/mlp/kernel``.
+components: ``params/*/kernel`` matches ``state/params/block_0/mlp/kernel``. A pattern that is a path means
+that one alone, and is a glob only where it is none: ``w[0]`` means the path of that name, and without one
+``w0``.
 """
 
 from __future__ import annotations
@@ -9,28 +11,23 @@ from __future__ import annotations
 import difflib
 import fnmatch
 import math
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
 
 from ...cost_models.mesh import LogicalMesh
 from ..errors import IndivisibleError, PinError
 from ..ir import Program, Value
 from .layout import Layout
+from .pin_option import Pin, pinned_dims, spec_of_pin
 
 
-def pinned_axes(pins: Mapping[str, Any]) -> frozenset[str]:
-    """All mesh axes that pins name."""
-    specs = [spec for spec in pins.values() if not isinstance(spec, str)]
-    return frozenset(axis for spec in specs for dim in _dims(spec) for axis in dim)
-
-
-def resolve_pins(program: Program, mesh: LogicalMesh, pins: Mapping[str, Any]) -> dict[int, Layout]:
+def resolve_pins(program: Program, mesh: LogicalMesh, pins: Mapping[str, Pin]) -> dict[int, Layout]:
     """Layouts of pinned inputs, by input position.
 
     Args:
         program: whose inputs are pinned.
         mesh: the mesh with the axes that pins name.
-        pins: ``PartitionSpec``s by path or glob. Where several match, the last one given wins.
+        pins: shardings by path or glob, as `read_pins` gives them. Where several match, the last one
+            given wins.
 
     Raises:
         PinError: where a pattern matches nothing, names an unknown axis, uses one twice, or has more dims
@@ -39,16 +36,16 @@ def resolve_pins(program: Program, mesh: LogicalMesh, pins: Mapping[str, Any]) -
     """
     problems: list[str] = []
     resolved: dict[int, Layout] = {}
-    for pattern, spec in pins.items():
-        matches = [i for i, path in enumerate(program.in_paths) if path_matches(path, pattern)]
+    for pattern, pin in pins.items():
+        matches = matching(program.in_paths, pattern)
         if not matches:
             problems.append(_unmatched(pattern, program.in_paths))
         for i in matches:
-            fault = _fault(pattern, spec, program.graph.inputs[i], mesh)
+            fault = _fault(pattern, pin, program.graph.inputs[i], mesh)
             if fault:
                 problems.append(fault)
             else:
-                resolved[i] = _layout(spec, program.graph.inputs[i], mesh)
+                resolved[i] = _layout(pin, program.graph.inputs[i], mesh)
     if problems:
         raise PinError("; ".join(dict.fromkeys(problems)))
     for i, layout in resolved.items():
@@ -56,13 +53,18 @@ def resolve_pins(program: Program, mesh: LogicalMesh, pins: Mapping[str, Any]) -
     return resolved
 
 
-def path_matches(path: str, pattern: str) -> bool:
-    """Whether a pattern names a path or a tail of it that begins at a ``/``."""
-    return fnmatch.fnmatchcase(path, pattern) or fnmatch.fnmatchcase(path, f"*/{pattern}")
+def matching(paths: Sequence[str], pattern: str) -> list[int]:
+    """Which paths a pattern means: the one it is, else those it is a tail of, else those its glob matches.
 
-
-def _dims(spec: Any) -> list[tuple[str, ...]]:
-    return [() if dim is None else (dim,) if isinstance(dim, str) else tuple(dim) for dim in spec]
+    Tails begin after a ``/``.
+    """
+    readings: tuple[Callable[[str], bool], ...] = (
+        lambda path: path == pattern,
+        lambda path: path.endswith(f"/{pattern}"),
+        lambda path: fnmatch.fnmatchcase(path, pattern) or fnmatch.fnmatchcase(path, f"*/{pattern}"),
+    )
+    found = ([i for i, path in enumerate(paths) if reads(path)] for reads in readings)
+    return next(filter(None, found), [])
 
 
 def _unmatched(pattern: str, paths: Sequence[str]) -> str:
@@ -70,23 +72,22 @@ def _unmatched(pattern: str, paths: Sequence[str]) -> str:
     return f"pin {pattern!r} matches no argument; the nearest paths are {', '.join(map(repr, near))}"
 
 
-def _fault(pattern: str, spec: Any, value: Value, mesh: LogicalMesh) -> str | None:
-    if isinstance(spec, str):
-        return f"pin {pattern!r} is the text {spec!r}; give a PartitionSpec: P({spec!r})"
-    names = [axis for dim in _dims(spec) for axis in dim]
+def _fault(pattern: str, pin: Pin, value: Value, mesh: LogicalMesh) -> str | None:
+    dims = pinned_dims(pin)
+    names = [axis for dim in dims for axis in dim]
     unknown = [axis for axis in names if axis not in mesh.axis_names]
     if unknown:
         known = ", ".join(map(repr, mesh.axis_names))
         return f"pin {pattern!r} names the axis {unknown[0]!r}; the mesh has {known}"
     if len(names) != len(set(names)):
-        return f"pin {pattern!r} uses an axis twice: {spec}"
-    if len(_dims(spec)) > value.type.rank:
-        return f"pin {pattern!r} has {len(_dims(spec))} dims, {value.path!r} only {value.type.rank}"
+        return f"pin {pattern!r} uses an axis twice: {spec_of_pin(pin)}"
+    if len(dims) > value.type.rank:
+        return f"pin {pattern!r} has {len(dims)} dims, {value.path!r} only {value.type.rank}"
     return None
 
 
-def _layout(spec: Any, value: Value, mesh: LogicalMesh) -> Layout:
-    dims = [tuple(mesh.axis_names.index(axis) for axis in dim) for dim in _dims(spec)]
+def _layout(pin: Pin, value: Value, mesh: LogicalMesh) -> Layout:
+    dims = [tuple(mesh.axis_names.index(axis) for axis in dim) for dim in pinned_dims(pin)]
     return Layout((*dims, *[()] * (value.type.rank - len(dims))))
 
 

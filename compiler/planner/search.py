@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -17,11 +16,10 @@ from .extract import extract_plan, live_tensors
 from .meshes import search_meshes
 from .model import Model
 from .options import PlanOptions
+from .pin_option import read_pins
 from .pins import resolve_pins
 from .solver.failure import InfeasibleBudget
 from .solver.solve import Solution, SolveOptions, solve
-
-_LOG = logging.getLogger("meshwright")
 
 # Where to stop, by effort: the certified gap at which looking further is not worth the time.
 _GAP_TOLERANCE = {0: 0.05, 1: 0.02, 2: 0.01, 3: 0.001}
@@ -72,7 +70,9 @@ def plan_program(
     for mesh in meshes:
         if progress:
             progress(f"mesh {'x'.join(map(str, mesh.shape))}")
-        model = ModelBuilder(program, mesh, rules, resolve_pins(program, mesh, options.pins)).build(budget)
+        model = ModelBuilder(
+            program, mesh, rules, resolve_pins(program, mesh, read_pins(options.pins))
+        ).build(budget)
         try:
             solution = solve(model.problem, _solve_options(model, options))
         except InfeasibleBudget as failure:

@@ -9,9 +9,10 @@ import typer
 from typer import Argument, Option
 
 from meshwright.compiler.errors import ArgumentError
+from meshwright.cost_models.notation import parse_bytes, parse_mesh
 
 from .output import print_plan, progress
-from .parsing import parse_budget, parse_donated, parse_mesh, parse_pin
+from .parsing import parse_donated, parse_pin
 from .platform import plan_on_cpu
 from .targets import load_arguments, load_function
 
@@ -25,7 +26,7 @@ _MESH = "The logical mesh: 2x4, or data=2,model=4. Left out, all are tried."
 _BUDGET = "Memory of one device: 16GiB. Left out, the cluster's."
 _PIN = "Fix the sharding of arguments: 'params/*/kernel=None,model'. May be repeated."
 _DONATE = "A donated argument, by number or name. May be repeated."
-_TIME = "Seconds after which the best plan so far is taken."
+_TIME = "Seconds of wall time for the whole search; then the best plan so far is taken."
 _JSON = "Print the plan file instead of the summary."
 
 
@@ -50,7 +51,7 @@ def plan(
     if mesh is not None:
         options["mesh"] = _read(parse_mesh, mesh, "--mesh")
     if budget is not None:
-        options["budget_bytes"] = _read(parse_budget, budget, "--budget")
+        options["budget_bytes"] = _read(parse_bytes, budget, "--budget")
     if output is not None and not output.absolute().parent.is_dir():
         raise ArgumentError(f"the plan cannot be saved to {output}: no such folder")
     pins = dict(_read(parse_pin, text, "--pin") for text in pin or ())

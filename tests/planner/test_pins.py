@@ -13,7 +13,8 @@ from meshwright.compiler.errors import IndivisibleError, PinError
 from meshwright.compiler.frontend import TraceOptions, trace_program
 from meshwright.compiler.ir import Program
 from meshwright.compiler.planner.layout import Layout
-from meshwright.compiler.planner.pins import path_matches, pinned_axes, resolve_pins
+from meshwright.compiler.planner.pin_option import pinned_axes
+from meshwright.compiler.planner.pins import matching, resolve_pins
 from meshwright.cost_models.cluster import Cluster
 from meshwright.cost_models.mesh import LogicalMesh
 
@@ -55,7 +56,24 @@ def resolved(pins: dict[str, Any]) -> dict[str, Layout]:
     ],
 )
 def test_patterns_name_paths_or_their_tails(pattern: str, matches: bool) -> None:
-    assert path_matches("state/params/block_0/mlp/kernel", pattern) is matches
+    assert matching(["state/params/block_0/mlp/kernel"], pattern) == [0] * matches
+
+
+@pytest.mark.parametrize(
+    ("pattern", "matches"),
+    [
+        ("x/w[0]", [1]),
+        ("w[0]", [1, 2]),
+        ("w[01]", [0]),
+        ("w[*", [1, 2]),
+        ("x/w0", [0]),
+        ("w", [3]),
+        ("*w", [3, 4]),
+        ("b/w[1]", []),
+    ],
+)
+def test_a_pattern_that_is_a_path_is_no_glob(pattern: str, matches: list[int]) -> None:
+    assert matching(["x/w0", "x/w[0]", "a/w[0]", "w", "x/w"], pattern) == matches
 
 
 def test_layouts_of_specs() -> None:
