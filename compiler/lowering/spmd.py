@@ -22,9 +22,10 @@ from ..ir import Graph, Node, Operand, Program, Value
 from ..jax_compat import bind, closed_jaxpr_function, equation_scope, is_extended, open_jaxpr
 from ..plan import Plan
 from ..planner.layout import layout_of, spec_of
-from ..planner.reshard import reshard_stages
+from ..planner.reshard import reshard_stages, reshard_steps
 from ..rules.local_call import planned_call
 from .placement import named_sharding
+from .read_copies import ReadCopies
 
 Rebuild = Callable[["SpmdProgram", Node, list[Any]], list[Any]]
 
@@ -67,16 +68,31 @@ class SpmdProgram:
         env: dict[Value, Any] = dict(zip(graph.inputs, arguments, strict=True))
         for value, array in zip(graph.constants, graph.constant_values, strict=True):
             env[value] = self._constrain(array, self._kept(value))
+        copies = ReadCopies()
         for node in graph.nodes:
-            operands = [self._operand(node, i, operand, env) for i, operand in enumerate(node.operands)]
+            operands = [self._operand(node, i, env, copies) for i in range(len(node.operands))]
             with equation_scope(node.source_info, node.context):
                 results = self._bind(node, operands)
             for value, result in zip(node.results, results, strict=True):
                 env[value] = self._constrain(result, self._decided(node, value))
         return [_read(env, output) for output in graph.outputs]
 
-    def _operand(self, node: Node, position: int, operand: Operand, env: Mapping[Value, Any]) -> Any:
-        return self._reshard(_read(env, operand), operand, (node.index, -1, position))
+    def _operand(self, node: Node, position: int, env: Mapping[Value, Any], copies: ReadCopies) -> Any:
+        operand = node.operands[position]
+        array = _read(env, operand)
+        wanted = self._reads.get((node.index, -1, position))
+        if wanted is None or not isinstance(operand, Value):
+            return array
+        if not self._communicates(operand, wanted):
+            return self._moved(array, operand, wanted)
+        made_after = [_read(env, o) for o in node.operands if isinstance(o, Value) and o is not operand]
+        return copies.read(
+            (operand, wanted),
+            node.index,
+            lambda source: self._moved(source, operand, wanted),
+            array,
+            made_after,
+        )
 
     def _bind(self, node: Node, operands: list[Any]) -> list[Any]:
         if node.op == CONSTRAINT:
@@ -124,9 +140,18 @@ class SpmdProgram:
         wanted = self._reads.get(site)
         if wanted is None or not isinstance(operand, Value):
             return array
-        for sharding in self._stages(operand, wanted):
+        return self._moved(array, operand, wanted)
+
+    def _moved(self, array: Any, value: Value, wanted: int) -> Any:
+        for sharding in self._stages(value, wanted):
             array = self._constrain(array, sharding)
         return array
+
+    def _communicates(self, value: Value, wanted: int) -> bool:
+        kept, target = self._plan.values[value.index], self._layouts[wanted]
+        if kept < 0 or len(target.dims) != len(self._layouts[kept].dims):
+            return False
+        return bool(reshard_steps(value.type, self._layouts[kept], target, self._plan.mesh.shape))
 
     def _stages(self, value: Value, wanted: int) -> list[NamedSharding]:
         kept, target = self._plan.values[value.index], self._layouts[wanted]

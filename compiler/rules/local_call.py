@@ -19,6 +19,8 @@ from .declared import OPAQUE, declaration_of
 from .factor import FactorRule, TensorFactors, replicated_rule
 from .pallas_grid import Shapes, pallas_params, resized
 
+# XLA's partitioner gathers their operands even along dims that it takes one by one (jaxlib 0.10.2).
+_LOCAL = frozenset({"top_k"})
 _CALLBACKS = frozenset({"pure_callback", "io_callback"})
 
 
@@ -58,7 +60,7 @@ def local_params(node: Node, operands: Shapes, results: Shapes) -> dict[str, Any
 
 
 def planned_call(node: Node, mesh: Mesh, specs: Sequence[Any], operands: Sequence[Any]) -> list[Any] | None:
-    """Makes an opaque call as planned, which the partitioner cannot: it would gather, or refuse a kernel.
+    """Makes a call on parts as planned, where the partitioner would gather, or refuse a kernel.
 
     Args:
         node: any node.
@@ -74,7 +76,8 @@ def planned_call(node: Node, mesh: Mesh, specs: Sequence[Any], operands: Sequenc
         UnsupportedError: where the call cannot be made on such parts.
     """
     rule = _declared_rule(node)
-    if node.op not in OPAQUE or node.op == "custom_partitioning":
+    local = node.op in _LOCAL and any(any(spec) for spec in specs)
+    if not local and (node.op not in OPAQUE or node.op == "custom_partitioning"):
         return None
     if rule is None and node.op in _CALLBACKS:
         return None
