@@ -192,3 +192,5 @@ def test_scenario_26_top_k_of_a_split_batch() -> None:
     """Rows are sorted one by one, so a split batch needs no gathering in the plan."""
     plan = _equal(lambda a: lax.top_k(a, 4), _normal(16, 8), pins={"a": P("d")})
     assert _collectives(plan) == {}
+    planned = _planned(lambda a: lax.top_k(a, 4), pins={"a": P("d")})
+    assert "all-gather" not in (planned.lower(_normal(16, 8)).compile().as_text() or "")

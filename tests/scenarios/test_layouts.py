@@ -5,7 +5,9 @@ Each test has the number of its row in the collected scenarios; see ``test_cover
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -18,6 +20,8 @@ from jax.sharding import PartitionSpec as P
 import meshwright as mw
 
 MESH = {"d": 2, "m": 4}
+# On it, sending is cheap: whatever can be split is.
+EAGER = str(Path(__file__).parent.parent / "numerics" / "eager.toml")
 
 
 def _normal(*shape: int, seed: int = 0) -> jax.Array:
@@ -30,6 +34,16 @@ def _planned(fun: Callable[..., Any], **options: Any) -> Any:
 
 def _spec(*shape: int) -> jax.ShapeDtypeStruct:
     return jax.ShapeDtypeStruct(shape, jnp.float32)
+
+
+def _compiled_text(planned: Any, *args: Any) -> str:
+    return planned.lower(*args).compile().as_text()
+
+
+def _compiled_kinds(planned: Any, *args: Any) -> set[str]:
+    """Kinds of collectives in the compiled program."""
+    kinds = "all-gather|all-reduce|reduce-scatter|all-to-all|collective-permute"
+    return set(re.findall(rf"[\])}}] ({kinds})\(", _compiled_text(planned, *args)))
 
 
 def test_scenario_17_no_involuntary_full_rematerialization(capfd: pytest.CaptureFixture[str]) -> None:
@@ -56,12 +70,42 @@ def test_scenario_18_communication_names_the_users_line() -> None:
     assert all("test_layouts.py:" in use.source for use in plan.collectives if use.op != "result")
 
 
+def test_scenario_19_a_batch_reshaped_to_micro_batches() -> None:
+    """See https://github.com/openxla/xla/issues/13306 for the report."""
+
+    def fun(x: jax.Array, w: jax.Array) -> jax.Array:
+        micro = x.reshape(4, 64, 64)
+        return lax.scan(lambda total, part: (total + jnp.tanh(part @ w).sum(0), None), jnp.zeros(64), micro)[
+            0
+        ]
+
+    planned = _planned(fun, pins={"x": P(("d", "m"))})
+    x, w = _normal(256, 64), _normal(64, 64, seed=1)
+    np.testing.assert_allclose(planned(x, w), fun(x, w), rtol=1e-4, atol=1e-4)
+    assert _compiled_kinds(planned, x, w) == {use.kind for use in planned.plan(x, w).collectives}
+
+
+@pytest.mark.parametrize(("a", "b"), [(P("d", "m"), P("m")), (P(None, "m"), P("m", "d"))])
+def test_scenario_20_a_product_split_along_the_contracted_and_a_free_dim(a: P, b: P) -> None:
+    """See https://github.com/openxla/xla/issues/4062 for the report."""
+    planned = _planned(lambda a, b: jnp.tanh(a @ b), pins={"a": a, "b": b})
+    x, y = _normal(64, 64), _normal(64, 64, seed=1)
+    np.testing.assert_allclose(planned(x, y), jnp.tanh(x @ y), rtol=1e-4, atol=1e-5)
+    (use,) = planned.plan(x, y).collectives
+    # XLA for the CPU has no reduce-scatter: it reduces to all, and each device takes its part.
+    assert _compiled_kinds(planned, x, y) == {use.kind.replace("reduce-scatter", "all-reduce")}
+
+
 def test_scenario_21_an_indivisible_pin_is_refused_at_once() -> None:
     """See https://github.com/jax-ml/jax/issues/15788 for the report."""
     planned = _planned(lambda w: w * 2, mesh={"m": 8}, pins={"w": P("m")})
     with pytest.raises(mw.IndivisibleError, match="w: dimension 0 has size 7"):
         planned(_normal(7, 3))
-    assert _planned(lambda w: w * 2)(_normal(7, 3)).shape == (7, 3)
+    inside = _planned(lambda w: jnp.tanh(w @ w.T).sum(), mesh={"m": 8}, cluster=EAGER)
+    w = _normal(7, 3)
+    np.testing.assert_allclose(inside(w), jnp.tanh(w @ w.T).sum(), rtol=1e-5)
+    assert inside.plan(w).shardings["w"] == ((), ())
+    assert any(("m",) in layout.spec for layout in inside.plan(w).layouts)
 
 
 def test_scenario_27_gradients_in_a_scan_lie_as_the_parameters() -> None:
@@ -83,6 +127,28 @@ def test_scenario_27_gradients_in_a_scan_lie_as_the_parameters() -> None:
     found, found_value = planned(params, x)
     np.testing.assert_allclose(found, expected, atol=1e-5)
     np.testing.assert_allclose(found_value, value, rtol=1e-5)
+
+
+def test_scenario_28_gathered_weights_are_not_kept_for_the_backward_pass() -> None:
+    """See https://github.com/pytorch/xla/issues/6379 for the report."""
+
+    def step(weights: list[jax.Array], x: jax.Array) -> Any:
+        def loss(weights: list[jax.Array]) -> jax.Array:
+            hidden = x
+            for w in weights:
+                hidden = jnp.tanh(hidden @ w)
+            return jnp.mean(hidden**2)
+
+        return jax.tree.map(lambda w, g: w - g, weights, jax.grad(loss)(weights))
+
+    weights, x = [_spec(128, 128)] * 8, _spec(4096, 128)
+    planned = _planned(step, mesh={"d": 8}, pins={"weights/*": P("d"), "x": P("d")}, donate_argnums=0)
+    plan = planned.plan(weights, x)
+    gathers = sum(use.count for use in plan.collectives if use.kind == "all-gather")
+    assert gathers == 8 + 7  # the last layer's copy is still there
+    assert _compiled_text(planned, weights, x).count(" all-gather(") == gathers
+    copies = sum(live.count for live in plan.memory.largest if live.name.startswith("copy of weights"))
+    assert copies <= 2
 
 
 def test_scenario_29_a_pin_is_kept_and_the_rest_arranged_around_it() -> None:
