@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+import numbers
+from collections.abc import Collection, Mapping
 
 from ...cost_models.cluster import Cluster
 from ...cost_models.mesh import LogicalMesh, candidate_meshes
 from ..analysis.user_shardings import user_mesh
-from ..errors import PinError
+from ..errors import InvalidMeshError, PinError
 from ..ir import Program
 from .options import PlanOptions
 from .pins import pinned_axes
@@ -44,10 +45,19 @@ def search_meshes(program: Program, cluster: Cluster, options: PlanOptions) -> t
 
 def _given(cluster: Cluster, mesh: object) -> LogicalMesh:
     if isinstance(mesh, Mapping):
-        return LogicalMesh(cluster, tuple(mesh.values()), tuple(mesh))
-    shape = (mesh,) if isinstance(mesh, int) else tuple(mesh)  # type: ignore[arg-type]
-    names = candidate_names(len(shape))
-    return LogicalMesh(cluster, shape, names)
+        return LogicalMesh(cluster, _sizes(mesh, mesh.values()), tuple(map(str, mesh)))
+    shape = _sizes(mesh, mesh if isinstance(mesh, Collection) else (mesh,))
+    return LogicalMesh(cluster, shape, candidate_names(len(shape)))
+
+
+def _sizes(mesh: object, sizes: Collection[object]) -> tuple[int, ...]:
+    whole = tuple(int(size) for size in sizes if isinstance(size, numbers.Integral))
+    if not whole or len(whole) != len(sizes):
+        raise InvalidMeshError(
+            f"mesh={mesh!r} is no mesh: give the size of each axis, as (2, 4), or sizes by name, as "
+            '{"data": 2, "model": 4}.'
+        )
+    return whole
 
 
 def candidate_names(count: int) -> tuple[str, ...]:
