@@ -6,6 +6,7 @@ Nothing here is part of meshwright; it is the code any training script has aroun
 import math
 import os
 import re
+import sys
 import sysconfig
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -16,11 +17,15 @@ from typing import Any
 
 import jax
 import numpy as np
+import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
+import meshwright as mw
+
 console = Console()
+_COUNT_FLAG = "xla_force_host_platform_device_count"
 
 # Two float32 programs that sum in another order agree to rounding at first; training then amplifies it.
 CHECKED_STEPS = 20
@@ -45,23 +50,33 @@ class Run:
     state: Any
 
 
+def run(main: Callable[..., None]) -> None:
+    """Runs an example's command line; what its user can mend is a message and exit code 2, no traceback."""
+    try:
+        typer.run(main)
+    except mw.MeshwrightError as error:
+        print(f"error: {error}", file=sys.stderr)
+        sys.exit(2)
+
+
 def use_virtual_devices(cluster: str) -> None:
-    """Gives jax as many virtual CPU devices as a `cpu:N` cluster has; other clusters are left alone.
+    """Gives jax as many virtual CPU devices as a cluster of CPUs has; other clusters are left alone.
 
     Call it before anything asks jax for a device. A count already set in XLA_FLAGS stands.
     """
-    if not cluster.startswith("cpu") or "xla_force_host_platform_device_count" in os.environ.get(
-        "XLA_FLAGS", ""
-    ):
-        return
-    count = math.prod(int(part) for part in re.findall(r"\d+", cluster))
-    jax.config.update("jax_platforms", "cpu")
-    jax.config.update("jax_num_cpu_devices", count)
+    loaded = mw.Cluster.load(cluster)
+    if loaded.hardware.kind == "cpu" and _COUNT_FLAG not in os.environ.get("XLA_FLAGS", ""):
+        jax.config.update("jax_platforms", "cpu")
+        jax.config.update("jax_num_cpu_devices", loaded.num_devices)
 
 
 def parse_mesh(text: str) -> tuple[int, ...] | None:
     """Reads `2x4` as (2, 4), and an empty text as None: the planner chooses."""
-    return tuple(int(part) for part in text.split("x")) if text else None
+    if not text:
+        return None
+    if not re.fullmatch(r"\d+(x\d+)*", text):
+        raise typer.BadParameter(f"{text!r} is no mesh: write 2x4", param_hint="--mesh")
+    return tuple(int(part) for part in text.split("x"))
 
 
 @lru_cache(maxsize=1)

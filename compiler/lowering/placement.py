@@ -48,11 +48,12 @@ def require_devices(num_devices: int, devices: Sequence[Any] | None = None) -> l
 
 
 def _how_to_get(num_devices: int, platforms: Set[str]) -> str:
-    virtual = f"XLA_FLAGS=--xla_force_host_platform_device_count={num_devices} before jax is imported"
-    on_cpu = f"On the CPU, set {virtual}."
-    elsewhere = f"Run it where there are {num_devices}; for a dry run, set JAX_PLATFORMS=cpu and {virtual}."
-    fix = on_cpu if platforms == {"cpu"} else elsewhere
-    return f"{fix} Planning alone (`.plan`, `meshwright plan`) needs no device."
+    flag = f"XLA_FLAGS=--xla_force_host_platform_device_count={num_devices}"
+    settings = flag if platforms == {"cpu"} else f"JAX_PLATFORMS=cpu and {flag}"
+    return (
+        f"For {num_devices} virtual CPU devices, set {settings} before jax is imported. "
+        "Planning alone (`.plan`, `meshwright plan`) needs no device."
+    )
 
 
 def named_sharding(mesh: Mesh, spec: Spec) -> NamedSharding:

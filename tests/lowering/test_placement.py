@@ -28,12 +28,13 @@ def test_a_smaller_mesh_takes_the_first_devices(devices: list[jax.Device]) -> No
 def test_too_few_devices(devices: list[jax.Device]) -> None:
     with pytest.raises(PlanMismatchError, match="number of devices is 8 here but 16") as raised:
         device_mesh(MeshSpec((4, 4), ("data", "model")), devices)
-    assert "On the CPU, set XLA_FLAGS=--xla_force_host_platform_device_count=16 before" in str(raised.value)
+    way = "For 16 virtual CPU devices, set XLA_FLAGS=--xla_force_host_platform_device_count=16 before jax is"
+    assert way in str(raised.value)
     assert "Planning alone (`.plan`, `meshwright plan`) needs no device." in str(raised.value)
 
 
 def test_too_few_accelerators() -> None:
-    with pytest.raises(PlanMismatchError, match="Run it where there are 2; .* set JAX_PLATFORMS=cpu and XLA"):
+    with pytest.raises(PlanMismatchError, match="For 2 virtual .* set JAX_PLATFORMS=cpu and XLA_FLAGS=.*=2"):
         require_devices(2, [SimpleNamespace(platform="gpu")])
 
 
