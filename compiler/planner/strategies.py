@@ -29,6 +29,9 @@ _MASKED = frozenset(
     {"dot_general", "reduce_sum", "reduce_max", "reduce_min", "reduce_prod", "reduce_and", "reduce_or"}
 )
 
+# Reductions of pairs, which XLA's partitioner finishes on every device from all partial results.
+_COMBINED_BY_GATHERING = frozenset({"argmax", "argmin"})
+
 
 @dataclass(frozen=True)
 class Strategy:
@@ -152,6 +155,11 @@ def _pending_of(operand: int, partial: Sequence[tuple[LinearGroup, int]]) -> Axe
 def _combine(
     node: Node, results: Sequence[Layout], axes: Axes, mesh_shape: Sequence[int]
 ) -> tuple[Step, ...]:
+    if node.op in _COMBINED_BY_GATHERING:
+        # Every device's extreme and where it stands.
+        elements = results[0].local_elements(node.results[0].type.shape, mesh_shape) * _size(axes, mesh_shape)
+        sizes = (node.operands[0].type.itemsize_bytes, node.results[0].type.itemsize_bytes)
+        return tuple(Step(Collective.ALL_GATHER, axes, float(elements * size)) for size in sizes)
     pairs = zip(results, node.results, strict=True)
     return tuple(
         Step(Collective.ALL_REDUCE, axes, layout.local_bytes(v.type, mesh_shape)) for layout, v in pairs

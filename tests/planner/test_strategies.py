@@ -139,6 +139,12 @@ def test_another_reduction_combines_at_once() -> None:
     assert [s.steps for s in found] == [(), (Step(Collective.ALL_REDUCE, (0,), 32.0),), ()]
 
 
+def test_pairs_are_combined_from_all_partial_results() -> None:
+    found = strategies(lambda x: lax.argmax(x, 0, jnp.int32), f32(4, 8), mesh=(2,))
+    gathers = (Step(Collective.ALL_GATHER, (0,), 64.0),) * 2
+    assert [s.steps for s in found] == [(), gathers, ()]
+
+
 def test_addends_are_pending_together() -> None:
     found = shown(strategies(lax.add, f32(8), f32(8), mesh=(2,)), "x")
     assert found == [
