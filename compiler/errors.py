@@ -97,7 +97,8 @@ class InfeasibleError(MeshwrightError):
         live_point: where in the program the peak is (operation and source line).
         top_tensors: what takes the most there, as (name, bytes per device); equal values together ("w x 12").
         is_proven: whether it was proved that nothing fits; otherwise the search gave up at its limits, and a
-            higher `effort` may find a plan.
+            higher `effort` or a longer `time_limit_s` may find a plan.
+        time_limit_s: the limit that ended the search, or None.
     """
 
     def __init__(
@@ -107,13 +108,16 @@ class InfeasibleError(MeshwrightError):
         live_point: str,
         top_tensors: Sequence[tuple[str, int]] = (),
         is_proven: bool = True,
+        time_limit_s: float | None = None,
     ) -> None:
         self.least_budget_bytes = least_budget_bytes
         self.budget_bytes = budget_bytes
         self.live_point = live_point
         self.top_tensors = list(top_tensors)
         self.is_proven = is_proven
-        found = "No plan fits" if is_proven else "No plan was found that fits (a higher effort may find one)"
+        self.time_limit_s = time_limit_s
+        more = "a higher effort" if time_limit_s is None else f"more than time_limit_s={time_limit_s:g}"
+        found = "No plan fits" if is_proven else f"No plan was found that fits ({more} may find one)"
         largest = "".join(f"\n  {_size(size):>10}  {name}" for name, size in self.top_tensors)
         super().__init__(
             f"{found}: the budget is {_size(budget_bytes)} per device, and the least that works is "
@@ -165,8 +169,8 @@ class SolverError(MeshwrightError):
     """The optimisation back end failed for a reason other than memory.
 
     Cause: the solver stopped without any solution or reported a numerical failure.
-    Example: a time limit of zero seconds with templates disabled. Fix: raise the limit or lower `effort`; if
-    it remains, report the program printed by the message.
+    Example: costs so far apart that the solver reports a numerical failure. Fix: lower `effort`; if it
+    remains, report the program that the message names.
     """
 
 

@@ -63,6 +63,8 @@ def _figures(plan: Plan) -> Iterator[tuple[str, str]]:
     yield "peak memory", f"{format_bytes(peak)} of {format_bytes(budget)} per device ({used})"
     objective, bound = format_seconds(proof.objective_s), format_seconds(proof.bound_s)
     search = f"effort {proof.effort}, {proof.num_variables} decisions"
+    if proof.is_cut_short:
+        search += ", ended by the time limit"
     yield "objective", f"{objective}, bound {bound}, gap {format_percent(proof.gap)} ({search})"
 
 

@@ -159,7 +159,10 @@ class Certificate(_Record, frozen=True):
         effort: the search level, 0 to 3.
         num_variables: decisions.
         num_edges: reads with a price.
-        meshes: logical mesh shapes tried, with the objective of each (None where nothing fits).
+        meshes: logical mesh shapes tried, with the objective of the best plan met on each (None where nothing
+            fits). A mesh is searched no further once it cannot have the best plan of all.
+        is_cut_short: whether the time limit ended the search; then the plan depends on the machine's speed,
+            and meshes may be missing from ``meshes``.
     """
 
     objective_s: float
@@ -169,6 +172,7 @@ class Certificate(_Record, frozen=True):
     num_variables: int
     num_edges: int
     meshes: tuple[tuple[tuple[int, ...], float | None], ...]
+    is_cut_short: bool = False
 
 
 class Plan(_Record, frozen=True):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -51,14 +52,29 @@ class _LayoutTable:
         return tuple(ValueLayout(spec_of(x, names), tuple(names[a] for a in x.partial)) for x in self._index)
 
 
+@dataclass(frozen=True)
+class SearchRecord:
+    """What a plan records of the search it came from.
+
+    Attributes:
+        effort: the search level.
+        tried: mesh shapes tried with their objectives.
+        is_cut_short: whether the time limit ended the search.
+        budget_bytes: memory of one device that had to be kept.
+    """
+
+    effort: int
+    tried: tuple[tuple[tuple[int, ...], float | None], ...]
+    is_cut_short: bool
+    budget_bytes: float
+
+
 def extract_plan(
     program: Program,
     mesh: LogicalMesh,
     model: Model,
     solution: Solution,
-    effort: int,
-    tried: tuple[tuple[tuple[int, ...], float | None], ...],
-    budget_bytes: float,
+    search: SearchRecord,
 ) -> Plan:
     """The plan of a solved model.
 
@@ -67,9 +83,7 @@ def extract_plan(
         mesh: the chosen mesh.
         model: its model.
         solution: the solver's choice and certificate.
-        effort: the search level, for the record.
-        tried: meshes tried with their objectives, for the record.
-        budget_bytes: memory of one device that had to be kept.
+        search: what to record of the search.
     """
     choice = solution.choice
     table = _LayoutTable(mesh)
@@ -90,7 +104,7 @@ def extract_plan(
         cluster=mesh.cluster.name,
         num_devices=mesh.cluster.num_devices,
         hardware_hash=mesh.cluster.hash,
-        budget_bytes=int(budget_bytes),
+        budget_bytes=int(search.budget_bytes),
         mesh=MeshSpec(mesh.shape, mesh.axis_names),
         arguments=_arguments(program, model, choice, mesh),
         results=_results(program, model, choice, mesh),
@@ -106,10 +120,11 @@ def extract_plan(
             solution.objective_s,
             solution.bound_s,
             solution.gap,
-            effort,
+            search.effort,
             model.problem.num_nodes,
             len(model.problem.edges),
-            tried,
+            search.tried,
+            search.is_cut_short,
         ),
         meshwright_version=__version__,
     )

@@ -18,6 +18,7 @@ from ortools.math_opt.python import mathopt
 from ortools.math_opt.solvers import highs_pb2
 
 from ...errors import SolverError
+from .deadline import NEVER, Deadline
 from .problem import Array
 
 Index = NDArray[np.int64]
@@ -57,13 +58,13 @@ class Limits:
     Attributes:
         relative_gap: Stop when (value - bound) / |value| is at most this.
         max_nodes: Most search nodes (a reproducible limit), or None.
-        max_seconds: A last resort; reaching it makes the result depend on the machine. None for no limit.
+        deadline: When to stop in any case; reaching it makes the result depend on the machine.
         target: Stop at the first solution at least this good, or None.
     """
 
     relative_gap: float = 1e-6
     max_nodes: int | None = None
-    max_seconds: float | None = None
+    deadline: Deadline = NEVER
     target: float | None = None
 
 
@@ -104,8 +105,9 @@ def run(model: LinearModel, limits: Limits, start: Array | None = None) -> Linea
     parameters = mathopt.SolveParameters(
         relative_gap_tolerance=limits.relative_gap, absolute_gap_tolerance=0.0, highs=_options(limits)
     )
-    if limits.max_seconds is not None:
-        parameters.time_limit = datetime.timedelta(seconds=limits.max_seconds)
+    left_s = limits.deadline.left_s()
+    if left_s is not None:
+        parameters.time_limit = datetime.timedelta(seconds=left_s)
     try:
         handle = mathopt.Model.from_model_proto(proto)
         hint = _hint(handle, start)

@@ -53,14 +53,14 @@ def solve_exact(
     Args:
         problem: Without parallel edges.
         points: Live points to start with.
-        limits: For all rounds together (nodes) and for each (the rest).
+        limits: For all rounds together (nodes, deadline) and for each (the rest).
         reference: A cost of the order of the optimum, in seconds.
         max_rounds: Most programs; where they run out there may be no choice, but there is a bound.
     """
     found = Exact(points=list(points))
     budget = np.inf if problem.budget_bytes is None else problem.budget_bytes
     margin: dict[int, float] = {}
-    while found.rounds < max_rounds:
+    while found.rounds < max_rounds and not limits.deadline.is_over():
         result = _round(problem, found, margin, budget, _left(limits, found), reference)
         found.bound = max(found.bound, result.bound)
         if result.choice is None:
@@ -90,15 +90,31 @@ def _activate(found: Exact, margin: dict[int, float], memory: Array, budget: flo
             margin[point] = margin.get(point, 0.0) + 2.0 * float(memory[point] - budget)
 
 
-def least_exact(problem: Problem, points: list[int], limits: Limits, unit_bytes: float) -> Exact:
+def least_exact(
+    problem: Problem,
+    points: list[int],
+    limits: Limits,
+    unit_bytes: float,
+    known: Choice | None = None,
+    max_rounds: int = MAX_ROUNDS,
+) -> Exact:
     """Minimise the largest memory of any live point, by the same program with an overrun variable.
 
-    The choice is the last round's; its peak is attained, and `bound` is in bytes.
+    Args:
+        problem: Without parallel edges.
+        points: Live points to start with.
+        limits: For all rounds together (nodes, deadline) and for each (the rest).
+        unit_bytes: Bytes of the order of the answer.
+        known: A choice of small memory; where it is the leanest, the first bound can tell.
+        max_rounds: Most programs.
+
+    Returns:
+        The leanest choice met, `known` included, whose peak is attained; `bound` is in bytes.
     """
-    found = Exact(points=list(points))
-    best = np.inf
-    while found.rounds < MAX_ROUNDS:
-        result = _round(problem, found, {}, 0.0, limits, 1.0, unit_bytes)
+    found = Exact(known, points=list(points))
+    best = np.inf if known is None else problem.peak_bytes(known)
+    while found.rounds < max_rounds and not limits.deadline.is_over():
+        result = _round(problem, found, {}, 0.0, _left(limits, found), 1.0, unit_bytes)
         found.bound = max(found.bound, result.bound * unit_bytes)
         if result.choice is None:
             return found
@@ -106,7 +122,7 @@ def least_exact(problem: Problem, points: list[int], limits: Limits, unit_bytes:
         if memory.max(initial=0.0) < best:
             best, found.choice = float(memory.max(initial=0.0)), result.choice
         worst = int(memory.argmax())
-        if worst in found.points or best <= found.bound:
+        if worst in found.points or best - found.bound <= limits.relative_gap * abs(best):
             return found
         found.points.append(worst)
     return found

@@ -12,7 +12,7 @@ the budget.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -71,7 +71,7 @@ def solve_core(
     model = _model(core, layout, rows, scale, relaxed, elastic)
     if limits.target is not None:
         target = (limits.target - core.constant) * scale
-        limits = Limits(limits.relative_gap, limits.max_nodes, limits.max_seconds, target)
+        limits = replace(limits, target=target)
     result = run(model, limits)
     return _result(core, layout, result, scale, len(rows), elastic)
 

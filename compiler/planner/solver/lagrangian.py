@@ -13,7 +13,7 @@ points breaks the ties, and prices . mem(x) + e mean(x) <= (1 + e) max_t mem_t(x
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -69,16 +69,19 @@ class Ascent:
     best_run: Relaxed | None = None
     iterations: int = 0
 
-    def climb(self, gap: float, limit: int, upper: float = np.inf) -> None:
+    def climb(
+        self, gap: float, limit: int, upper: float = np.inf, stop: Callable[[], bool] = lambda: False
+    ) -> None:
         """Raise the bound.
 
         Args:
             gap: Stop when the bound is within this share of the master's ceiling.
             limit: Most evaluations.
             upper: Stop when the bound passes this.
+            stop: Asked before each evaluation.
         """
-        stop = self.iterations + limit
-        while self.iterations < stop and self.bound < upper:
+        last = self.iterations + limit
+        while self.iterations < last and self.bound < upper and not stop():
             if self.iterations and not self.rows:
                 return  # no live point was ever overrun
             master = self._master()

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from .deadline import NEVER, Deadline
 from .problem import Array, Choice, Problem
 from .sharing import incident
 
@@ -20,10 +21,14 @@ MAX_TRIES = 6  # candidate strategies checked for memory, best first
 
 
 class Polisher:
-    """Local search on one problem (no parallel edges); reusable for several starts."""
+    """Local search on one problem (no parallel edges); reusable for several starts.
 
-    def __init__(self, problem: Problem) -> None:
+    No sweep begins after the deadline.
+    """
+
+    def __init__(self, problem: Problem, deadline: Deadline = NEVER) -> None:
         self.problem = problem
+        self.deadline = deadline
         self.budget = np.inf if problem.budget_bytes is None else problem.budget_bytes
         self.around: list[list[tuple[int, Array]]] = [[] for _ in problem.costs]
         for i, edges in enumerate(incident(problem)):
@@ -54,6 +59,8 @@ class Polisher:
         for other in others:
             self._relink(x, head, other)
         for _ in range(sweeps):
+            if self.deadline.is_over():
+                break
             moved = sum(self._move_node(x, head, i) for i in range(len(x)))
             if pairs:
                 moved += sum(self._move_pair(x, head, e.i, e.j, e.cost) for e in self.problem.edges)

@@ -102,7 +102,7 @@ def _limits(search: Search, problem: Problem) -> Limits:
     if _cells(problem) <= TINY_CELLS:
         share = 0.0
     gap = max(options.gap_tolerance / 2, share * present, EXACT / 10)
-    return Limits(gap, NODE_LIMITS[options.effort], options.time_limit_s)
+    return Limits(gap, NODE_LIMITS[options.effort], options.deadline)
 
 
 def reference_cost(search: Search) -> float:

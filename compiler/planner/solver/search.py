@@ -20,6 +20,7 @@ from .solution import Solution, SolveOptions, Statistics
 NEAR = 0.002  # share of the budget below it at which a live point counts as nearly full
 NEAR_POINTS = 8
 EXACT = 1e-9  # relative difference below which bound and objective are the same number
+SAME = EXACT / 10  # that of two costs, smaller so that a few ties in a row stay within the other
 
 
 class Search:
@@ -47,7 +48,7 @@ class Search:
         budget = np.inf if problem.budget_bytes is None else problem.budget_bytes
         self.unit_bytes = abs(budget) if np.isfinite(budget) and budget != 0 else 1.0
         self.ascent = Ascent(problem, relax(problem, options.table_limit), budget, self.unit_bytes)
-        self.polisher = Polisher(problem)
+        self.polisher = Polisher(problem, options.deadline)
         self.best: Choice | None = None
         self.best_s = np.inf
         self.lean: Lean | None = None
@@ -63,20 +64,35 @@ class Search:
         """The budget, infinite where there is none."""
         return np.inf if self.problem.budget_bytes is None else self.problem.budget_bytes
 
+    @property
+    def effort(self) -> int:
+        """How hard to search from now on: what was asked for, and 0 once the time is over."""
+        return 0 if self.options.deadline.is_over() else self.options.effort
+
     def offer(self, choice: Choice) -> bool:
-        """Take a choice as the incumbent where it is feasible and cheaper; say whether it was taken."""
+        """Take a choice as the incumbent where it is feasible and better; say whether it was taken.
+
+        Better is cheaper or, at the same cost, of lower peak memory; of equal ones the first stays.
+        """
         if not self.problem.is_feasible(choice):
             return False
         cost = self.problem.objective(choice)
-        if cost >= self.best_s:
+        if not self._is_better(choice, cost):
             return False
         self.best, self.best_s = choice.copy(), cost
         return True
+
+    def _is_better(self, choice: Choice, cost: float) -> bool:
+        if self.best is None or abs(cost - self.best_s) > SAME * abs(self.best_s):
+            return cost < self.best_s
+        return self.problem.peak_bytes(choice) < self.problem.peak_bytes(self.best)
 
     def offer_polished(self, choice: Choice) -> None:
         """Offer a choice, and, where it fits, what local search makes of it."""
         if self.problem.is_feasible(choice):
             self.offer(choice)
+            if self.is_finished(0.0):
+                return
             self.offer(self.polisher.improve(choice, [v.choice for v in self.ascent.visited[-4:]]))
 
     def binding_points(self) -> list[int]:
@@ -92,11 +108,17 @@ class Search:
         self.bound_s = max(self.bound_s, bound_s)
 
     def is_done(self, share: float = 1.0) -> bool:
-        """Say whether the incumbent is within (a share of) the tolerance of the bound."""
+        """Say whether the incumbent is within (a share of) the tolerance of the bound, or cannot matter."""
         if self.best is None:
             return False
+        if self.bound_s > self.options.cutoff_s * (1 + EXACT):
+            return True
         tolerance = max(share * self.options.gap_tolerance, EXACT)
         return self.best_s - self.bound_s <= tolerance * abs(self.best_s)
+
+    def is_finished(self, share: float = 1.0) -> bool:
+        """Say whether to stop: the search is done, or its time is over and it has an incumbent."""
+        return self.is_done(share) or (self.best is not None and self.options.deadline.is_over())
 
     def learn(self, work: Exact) -> None:
         """Add up the work of integer programs and keep the live points they made active."""
@@ -119,7 +141,15 @@ class Search:
         cost = self.original.objective(choice)
         is_optimal = cost - self.bound_s <= EXACT * abs(cost)
         bound = cost if is_optimal else min(self.bound_s, cost)
-        return Solution(choice, cost, bound, self.original.peak_bytes(choice), is_optimal, self._statistics())
+        return Solution(
+            choice,
+            cost,
+            bound,
+            self.original.peak_bytes(choice),
+            is_optimal,
+            self.options.deadline.is_over() and not self.is_done(),
+            self._statistics(),
+        )
 
     def _statistics(self) -> Statistics:
         return Statistics(

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from .deadline import NEVER, Deadline
 from .problem import Choice
 
 
@@ -16,8 +18,12 @@ class SolveOptions:
         effort: 0 local search and a quick bound; 1 also recombination of the choices met; 2 also integer
             programming; 3 as 2 without size limits.
         gap_tolerance: Stop when (objective - bound) / objective is at most this.
-        time_limit_s: A last resort for each integer program; reaching it makes the answer depend on the
-            machine.
+        deadline: When to stop. Until then as asked; after it the search goes on at effort 0, and only until
+            it has a choice that fits. One evaluation of the relaxation is not interrupted. Reaching the
+            deadline makes the answer depend on the machine.
+        cutoff_s: A cost known from elsewhere: stop, with any choice that fits, once none can cost so little.
+        cutoff_bytes: A budget known from elsewhere to work: where nothing fits, a least budget that cannot
+            be below this one is not looked for closely.
         table_limit: Most entries of one elimination table; larger ones are split, and the bound is then
             weaker.
         partition: Class of each node to tie while searching, or None to find repeated blocks.
@@ -28,7 +34,9 @@ class SolveOptions:
 
     effort: int = 2
     gap_tolerance: float = 1e-3
-    time_limit_s: float | None = None
+    deadline: Deadline = NEVER
+    cutoff_s: float = math.inf
+    cutoff_bytes: float = math.inf
     table_limit: int = 4_000_000
     partition: Sequence[int] | None = None
 
@@ -78,6 +86,7 @@ class Solution:
         bound_s: No feasible choice costs less, in seconds.
         peak_bytes: Largest memory at any live point under the choice.
         is_optimal: True where the bound meets the objective (to 1e-9 of it).
+        is_cut_short: True where the deadline came before the search was done.
         statistics: Sizes and work.
     """
 
@@ -86,6 +95,7 @@ class Solution:
     bound_s: float
     peak_bytes: float
     is_optimal: bool
+    is_cut_short: bool
     statistics: Statistics
 
     @property

@@ -1,6 +1,7 @@
 """The solver's visible sequence: shrink, bound the cost, fit, price memory, recombine, fix and branch, tie.
 
 Each step may improve the incumbent or the bound; the search stops as soon as they are within the tolerance.
+Once its time is over only the steps of effort 0 go on, until there is an incumbent.
 """
 
 from __future__ import annotations
@@ -49,8 +50,8 @@ def solve(problem: Problem, options: SolveOptions = DEFAULTS) -> Solution:
         raise NoAllowedChoice
     search = Search(problem, reduced, options)
     for effort, step in STEPS:
-        if search.is_done():
+        if search.is_finished():
             break
-        if options.effort >= effort:
+        if search.effort >= effort:
             search.timed(step)
     return search.solution()

@@ -32,14 +32,22 @@ def relax_without_memory(search: Search) -> None:
             search.offer(ascent.visited[-1].choice)
             if not search.is_done(RELAX_SHARE):
                 search.offer_polished(ascent.visited[-1].choice)
-        if search.is_done(RELAX_SHARE) or search.bound_s - before < STALLED * abs(search.bound_s):
+        stalled = search.bound_s - before < STALLED * abs(search.bound_s)
+        if stalled or search.is_finished(RELAX_SHARE) or search.options.deadline.is_over():
             return
 
 
 def price_memory(search: Search) -> None:
     """Raise the Lagrangian bound, and keep the minimisers that fit."""
     gap = max(search.options.gap_tolerance / 4, EXACT / 10)
-    search.ascent.climb(gap, CLIMBS[search.options.effort], upper=_dearest(search))
+    ascent = search.ascent
+    first = ascent.iterations
+    ascent.climb(
+        gap,
+        CLIMBS[search.effort],
+        upper=_dearest(search),
+        stop=lambda: search.is_finished() or ascent.iterations - first >= CLIMBS[search.effort],
+    )
     search.raise_bound(search.ascent.bound)
     fitting = [v for v in search.ascent.visited if search.problem.is_feasible(v.choice)]
     for visited in sorted(fitting, key=lambda v: v.cost_s)[:2]:
@@ -82,13 +90,15 @@ def _find_allowed(search: Search) -> None:
 def recombine(search: Search) -> None:
     """Integer program over only those strategies that the best choices met so far use."""
     for _ in range(max(search.options.effort, 1)):
+        if search.is_finished():
+            return
         pool = _pool(search)
         before = search.best_s
         for size in (POOL, POOL // 2, POOL // 4):
             kept = [np.unique([c[i] for c in pool[: size + 1]]) for i in range(search.problem.num_nodes)]
             if solve_restricted(search, kept, is_relaxation=False):
                 break
-        if search.is_done() or not search.best_s < before:
+        if not search.best_s < before:
             return
 
 
