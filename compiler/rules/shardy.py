@@ -26,7 +26,7 @@ _BROADCASTS = {"stablehlo.broadcast_in_dim", "stablehlo.broadcast", "stablehlo.d
 _CHLO_WITH_STRUCTURE = {"chlo.top_k", "chlo.ragged_dot", "chlo.scan"}
 
 # Each element of the result can be made where it is wanted, so every dim is free.
-_GENERATORS = {"stablehlo.iota", "stablehlo.constant", "chlo.constant", "stablehlo.rng"}
+_GENERATORS = {"stablehlo.iota", "stablehlo.constant", "chlo.constant"}
 
 
 def shardy_rules(functions: Sequence[tuple[Callable[..., Any], Sequence[Any]]]) -> list[FactorRule]:

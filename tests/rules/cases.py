@@ -10,6 +10,7 @@ from tests.rules.shard_execution import Case
 
 X = (16, 8)
 POSITIVE_DEFINITE = np.eye(4, dtype=np.float32) + 0.5 * np.ones((2, 4, 4), np.float32)
+UNITS = np.linspace(0.1, 0.9, 128, dtype=np.float32).reshape(X)
 FLAGS = np.arange(128).reshape(X) % 3 == 0
 INDICES = np.array([[3], [0], [15], [7], [3], [1], [9], [12]], np.int32)
 THREE, ZERO = np.array(3, np.int32), np.array(0, np.int32)
@@ -203,7 +204,24 @@ ROUTING = [
     ),
 ]
 
+
+def _special(name: str, fun, operands: int = 2) -> Case:
+    return Case(name, lambda *xs: fun(*xs[:-1]), (UNITS,) * operands, 2)
+
+
 TRANSFORMS = [
+    _special("igamma", lax.igamma),
+    _special("igammac", lax.igammac),
+    _special("igamma_grad_a", lax.igamma_grad_a),
+    _special("regularized_incomplete_beta", lax.betainc, 3),
+    Case("lu", lambda x, shapes: lax.linalg.lu(x), ((4, 2, 6, 5),), 2),
+    Case("lu", lambda x, shapes: lax.linalg.lu(x), ((6, 5),), 0, "single"),
+    Case(
+        "lu_pivots_to_permutation",
+        lambda x, shapes: lax.linalg.lu_pivots_to_permutation(x, 6),
+        (np.array([[2, 3, 2], [5, 1, 4]], np.int32),),
+        1,
+    ),
     Case("cholesky", lambda x, shapes: lax.linalg.cholesky_p.bind(x), (POSITIVE_DEFINITE,), 1),
     Case("fft", lambda x, shapes: lax.fft(x, "FFT", (x.shape[1],)), (np.ones(X, np.complex64),), 1),
 ]

@@ -35,7 +35,11 @@ def nodes(fun, *args) -> list[Node]:
         (lambda x: lax.reshape(x, (4, 4, 8)), (f32(16, 8),), "([ab c])->([a b c]) {a=4 b=4 c=8}"),
         (lambda x: lax.reduce_max(x, (1,)), (f32(4, 8),), "([a b])->([a]) {a=4 b=8} reduced={b}"),
         (lambda x: lax.sort(x, dimension=0), (f32(4, 8),), "([a b])->([a b]) {a=4 b=8} fixed={a}"),
-        (lambda x: lax.top_k(x, 2), (f32(4, 8),), "([a b])->([a c], [a c]) {a=4 b=8 c=2} fixed={b,c}"),
+        (
+            lambda x: lax.top_k(x, 2),
+            (f32(4, 8),),
+            "([a b])->([a c], [a d]) {a=4 b=8 c=2 d=2} fixed={b,c,d}",
+        ),
         (lambda x: lax.neg(x), (f32(1, 8),), "([1 a])->([1 a]) {a=8}"),
     ],
     ids=["matmul", "reshape", "reduce", "sort", "top_k", "unit-dim"],
