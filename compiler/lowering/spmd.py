@@ -48,7 +48,7 @@ class SpmdProgram:
         self._layouts = [layout_of(entry, plan.mesh.axis_names) for entry in plan.layouts]
         self._table = [None if entry.partial else named_sharding(mesh, entry.spec) for entry in plan.layouts]
         self._reads = {(r.node, r.region, r.position): r.layout for r in plan.reshards}
-        self._moved = _moved_values(program.graph, self._reads)
+        self._resharded = _moved_values(program.graph, self._reads)
         self.argument_shardings = [named_sharding(mesh, a.spec) for a in plan.arguments]
         self.result_shardings = [named_sharding(mesh, r.spec) for r in plan.results]
 
@@ -133,7 +133,7 @@ class SpmdProgram:
         kept = self._plan.values[value.index]
         if kept < 0 or value.type.rank == 0:
             return None
-        if value.index in self._moved:
+        if value.index in self._resharded:
             return self._table[kept]
         if is_fusible(node) and any(self._same_as(o, value, kept) for o in node.operands):
             return None
@@ -158,7 +158,7 @@ class SpmdProgram:
 
     def _communicates(self, value: Value, wanted: int) -> bool:
         kept, target = self._plan.values[value.index], self._layouts[wanted]
-        if kept < 0 or len(target.dims) != len(self._layouts[kept].dims):
+        if kept < 0:
             return False
         return bool(reshard_steps(value.type, self._layouts[kept], target, self._plan.mesh.shape))
 
