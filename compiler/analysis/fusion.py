@@ -3,16 +3,17 @@
 XLA merges elementwise chains into one loop, so the values inside are never written, cost no bandwidth and no
 memory, and cannot be communicated: everything in the loop has one layout. A value is taken to be
 *materialised* if it leaves the graph, if something that is not fused reads or makes it, if it is a scalar
-(cheap enough to be made wherever it is wanted), or if it is read far from where it was made (a residual kept
-for the backward pass).
+(cheap enough to be made wherever it is wanted), if it is read far from where it was made (a residual kept
+for the backward pass), or if it is read in two orders of its dims: no split gives a device both its part of
+``y`` and that of ``y.T``, so one of them has to be moved.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from ..ir import Graph, Literal, Node, Value
+from ..ir import Graph, Node, Operand, Value
 from .op_kind import fuses_operands, is_fusible
 
 # Beyond this many nodes a reader belongs to another loop; about the length of a normalisation or activation.
@@ -25,8 +26,9 @@ class FusedOperation:
 
     Attributes:
         nodes: in program order.
-        operands: values read from outside. A loop reads each once; an operation that is not fused may want
-            one value in two layouts, so it has one entry for each operand position.
+        operands: values read from outside. A loop reads each once for each order of its dims; an operation
+            that is not fused may want one value in two layouts, so it has one entry for each operand
+            position.
         wires: for each node, for each of its operands, the index into ``operands``, or None for a literal or
             a value made inside.
         materialised: results that are written to memory.
@@ -39,11 +41,10 @@ class FusedOperation:
 
     def __post_init__(self) -> None:
         inside = {r for node in self.nodes for r in node.results}
-        shared = is_fusible(self.nodes[0])
-        operands: list[Value] = []
-        wires = [tuple(_wire(o, inside, operands, shared) for o in node.operands) for node in self.nodes]
-        object.__setattr__(self, "operands", tuple(operands))
-        object.__setattr__(self, "wires", tuple(wires))
+        reads = _Reads(shared=is_fusible(self.nodes[0]))
+        wires = tuple(tuple(reads.wire(node, o, inside) for o in node.operands) for node in self.nodes)
+        object.__setattr__(self, "operands", tuple(reads.values))
+        object.__setattr__(self, "wires", wires)
 
     @property
     def results(self) -> tuple[Value, ...]:
@@ -56,14 +57,34 @@ class FusedOperation:
         return self.nodes[-1]
 
 
-def _wire(operand: object, inside: set[Value], operands: list[Value], shared: bool) -> int | None:
-    if isinstance(operand, Literal) or operand in inside:
-        return None
-    assert isinstance(operand, Value)
-    if shared and operand in operands:
-        return operands.index(operand)
-    operands.append(operand)
-    return len(operands) - 1
+class _Reads:
+    """Numbers the reads of outside values.
+
+    Attributes:
+        values: the value of each read.
+    """
+
+    def __init__(self, shared: bool) -> None:
+        """Begins with no read; ``shared`` reads of a value in one order of its dims are one."""
+        self.values: list[Value] = []
+        self._shared = shared
+        self._numbers: dict[tuple[Value, tuple[int, ...] | None], int] = {}
+
+    def wire(self, node: Node, operand: Operand, inside: Collection[Value]) -> int | None:
+        """The number of a read; None for literals and values made inside."""
+        if not isinstance(operand, Value) or operand in inside:
+            return None
+        key = (operand, _order(node))
+        if not self._shared or key not in self._numbers:
+            self._numbers[key] = len(self.values)
+            self.values.append(operand)
+        return self._numbers[key]
+
+
+def _order(node: Node) -> tuple[int, ...] | None:
+    """The order in which a node's result has the dims of its operand; None where it keeps them."""
+    permutation = tuple(node.params["permutation"]) if node.op == "transpose" else ()
+    return None if permutation == tuple(sorted(permutation)) else permutation
 
 
 def fused_operations(graph: Graph) -> Mapping[Node, FusedOperation]:
@@ -119,7 +140,17 @@ def materialised_values(graph: Graph) -> frozenset[Value]:
         position.update(dict.fromkeys(node.results, i))
         fused = is_fusible(node)
         found.update(r for r in node.results if not fused or r.type.rank == 0)
-    return frozenset(found)
+    return frozenset(found | _read_in_two_orders(graph))
+
+
+def _read_in_two_orders(graph: Graph) -> set[Value]:
+    orders: dict[Value, set[tuple[int, ...] | None]] = {}
+    for node in graph.nodes:
+        if is_fusible(node):
+            for operand in node.operands:
+                if isinstance(operand, Value):
+                    orders.setdefault(operand, set()).add(_order(node))
+    return {value for value, found in orders.items() if len(found) > 1}
 
 
 def _read_from_memory(node: Node, at: int, position: Mapping[Value, int]) -> list[Value]:

@@ -85,6 +85,23 @@ def test_a_matmul_reads_one_value_in_two_layouts() -> None:
     assert square.wires == ((0, 1),)
 
 
+def test_a_loop_reads_a_value_once_for_each_order_of_its_dims() -> None:
+    (loop,) = operations(lambda x: (x + x.T) * x, f32(8, 8))
+    assert [v.path for v in loop.operands] == ["x", "x"]
+    assert loop.wires == ((0,), (1, None), (None, 1))
+
+
+def test_a_value_read_in_two_orders_ends_a_loop() -> None:
+    fun = lambda x: (lambda y: y - y.T)(jnp.exp(x))  # noqa: E731
+    assert [ops(o) for o in operations(fun, f32(8, 8))] == [["exp"], ["transpose", "sub"]]
+    assert written(fun, f32(8, 8)) == {"exp", "sub"}
+
+
+def test_a_value_read_in_one_other_order_ends_none() -> None:
+    (loop,) = operations(lambda x, y: (lambda z: z.T + z.T * y)(jnp.exp(x)), f32(8, 4), f32(4, 8))
+    assert ops(loop) == ["exp", "transpose", "transpose", "mul", "add"]
+
+
 def test_a_matmul_ends_a_loop() -> None:
     found = operations(mlp, f32(8, 8), f32(8, 8), f32(8, 8))
     assert [ops(o) for o in found] == [["dot_general"], ["exp", "mul", "tanh"], ["dot_general"]]

@@ -100,6 +100,11 @@ def _batch_norm(x: Any, scale: Any) -> Any:
     return (x - mean) * lax.rsqrt(variance + 1e-5) * scale
 
 
+def _two_orders(x: Any) -> Any:
+    y = jnp.exp(x)
+    return x + x.T, y - y.T
+
+
 EXAMPLES = {
     "mlp": Example(
         _mlp, ((8, 16), (16, 32), (32, 16)), {"x": P("data"), "w": P(None, "model"), "v": P("model")}
@@ -107,6 +112,7 @@ EXAMPLES = {
     "mlp-contracted": Example(
         _mlp, ((8, 16), (16, 32), (32, 16)), {"x": P(None, "model"), "w": P("model"), "v": P("data", "model")}
     ),
+    "two-orders": Example(_two_orders, ((16, 16),), {"x": P("data", "model")}),
     "scan": Example(_scan, ((8, 16), (3, 16, 16)), {"x": P("data"), "ws": P(None, None, "model")}, "scan"),
     "scan-carry-split": Example(
         _scan, ((8, 16), (3, 16, 16)), {"x": P("data", "model"), "ws": P(None, "model")}, "scan"

@@ -154,6 +154,16 @@ def test_addends_are_pending_together() -> None:
     ]
 
 
+def test_a_value_read_in_two_orders_is_wanted_in_two_layouts() -> None:
+    found = shown(strategies(lambda x: x + x.T, f32(4, 4)), "x")
+    assert found == [
+        "replicated, replicated -> replicated, replicated",
+        "[x, -], [-, x] -> [-, x], [-, x]",
+        "[-, x], [x, -] -> [x, -], [x, -]",
+        "[-, -] +x, [-, -] +x -> [-, -] +x, [-, -] +x",
+    ]
+
+
 def test_a_number_spoils_a_pending_sum() -> None:
     assert not any("+" in text for text in shown(strategies(lambda x: x + 1.0, f32(8)), "x"))
     assert any("+" in text for text in shown(strategies(lambda x: x * 2.0, f32(8)), "x"))

@@ -110,9 +110,14 @@ def test_a_matmul_with_itself_keeps_both_factors() -> None:
     assert str(rule) == "([a b], [c b])->([a c]) {a=8 b=8 c=8} reduced={b}"
 
 
-def test_a_value_read_both_ways_by_one_loop_is_whole() -> None:
-    """One loop reads a value in one layout, and no axis can split both dims of ``x + x.T`` alike."""
+def test_a_value_read_both_ways_by_one_loop_is_two_operands() -> None:
     rule = fused_rule(only(lambda x: x + x.T, (8, 8)), BOOK.rule)
+    assert str(rule) == "([a b], [b a])->([b a], [b a]) {a=8 b=8}"
+
+
+def test_a_value_read_both_ways_further_down_is_whole() -> None:
+    """The loop reads ``x`` in one order and turns one of its own values: no axis splits both dims alike."""
+    rule = fused_rule(only(lambda x: x + (-x).T, (8, 8)), BOOK.rule)
     assert rule.splittable() == ()
 
 
