@@ -1,15 +1,17 @@
 """What it takes to turn one layout of a value into another: collectives, seconds and the copy made.
 
 Steps are taken in the order that moves least: slices first (free), then reduce-scatters of pending sums,
-all-reduces of what remains pending, all-to-alls for axes that change dims, and all-gathers last. Where a
-split axis that stays is not a major prefix any more, the parts stand in another order on the devices and one
-permute is added. A replicated or split value never turns into a partial sum.
+all-reduces of what remains pending, all-to-alls for axes that change dims, and all-gathers last. An axis
+that comes in minor to one that changes dims takes the same way: the value is sliced where that axis comes
+from, and both are exchanged together. Where a split axis that stays is not a major prefix any more, the parts
+stand in another order on the devices and one permute is added. A replicated or split value never turns into a
+partial sum.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -52,12 +54,12 @@ def reshard_steps(
     if not set(target.partial) <= set(source.partial):
         return None
     at, to = _places(source), _places(target)
-    moved = [a for a in at if a in to and at[a] != to[a]]
-    sliced = [a for a in to if a not in at and a not in source.partial]
+    slices = _slice(type_.shape, source, target, mesh_shape)
+    moved = [*(a for a in at if a in to and at[a] != to[a]), *slices.joined]
     scattered = [a for a in to if a in source.partial]
     summed = [a for a in source.partial if a not in to and a not in target.partial]
     gathered = [a for a in at if a not in to]
-    local = source.local_bytes(type_, mesh_shape) / _size(sliced, mesh_shape)
+    local = source.local_bytes(type_, mesh_shape) / _size(slices.early, mesh_shape)
     steps = []
     if scattered:
         steps.append(Step(Collective.REDUCE_SCATTER, tuple(scattered), local))
@@ -66,6 +68,7 @@ def reshard_steps(
         steps.append(Step(Collective.ALL_REDUCE, tuple(sorted(summed)), local))
     if moved:
         steps.append(Step(Collective.ALL_TO_ALL, tuple(sorted(moved)), local * _size(moved, mesh_shape)))
+    local /= _size(slices.late, mesh_shape)
     if _reorders(type_.shape, source, target, mesh_shape):
         axes = tuple(sorted({*at, *to}))
         steps.append(Step(Collective.PERMUTE, axes, local * _size(axes, mesh_shape)))
@@ -81,9 +84,9 @@ def reshard_stages(
 ) -> tuple[Layout, ...]:
     """The layouts a reshard goes through, the last being the target.
 
-    First come slices and reductions, then exchanges between dims axis by axis, then gathers. Each is a single
-    step for XLA's partitioner, which replicates the whole array where it is asked for all of them at once
-    (https://github.com/jax-ml/jax/issues/21562). A stage that pads a dim too much is left out.
+    First come slices and reductions, then exchanges between dims, then late slices and gathers. Each is a
+    single step for XLA's partitioner, which replicates the whole array where it is asked for all of them at
+    once (https://github.com/jax-ml/jax/issues/21562). A stage that pads a dim too much is left out.
 
     Args:
         shape: dim sizes of the whole value.
@@ -91,18 +94,11 @@ def reshard_stages(
         target: layout wanted.
         mesh_shape: sizes of the mesh axes.
     """
-    at, to = _places(source), _places(target)
-    reduced = [list(dim) for dim in source.dims]
-    for axis, d in to.items():
-        if axis not in at:
-            reduced[d].append(axis)
-    dims, stages = reduced, [reduced]
-    for axis, d in to.items():
-        if at.get(axis, d) != d:
-            # One axis changes dims at a time, in the target's order.
-            dims = [[a for a in dim if a != axis] for dim in dims]
-            dims[d].append(axis)
-            stages.append(dims)
+    first = [list(dim) for dim in _slice(shape, source, target, mesh_shape).dims]
+    for axis, d in _places(target).items():
+        if axis in source.partial:
+            first[d].append(axis)
+    stages = [first, *_exchanges(first, target)]
     layouts = [Layout(tuple(map(tuple, x)), target.partial) for x in stages]
     kept = [x for x in layouts if x not in (source, target) and _fits(shape, x, mesh_shape)]
     return (*dict.fromkeys(kept), target)
@@ -142,6 +138,72 @@ def copy_bytes_matrix(
             for s in sources
         ]
     )
+
+
+@dataclass(frozen=True)
+class _Slices:
+    """Axes along which a value is to be sliced.
+
+    Attributes:
+        early: at once.
+        joined: those of ``early`` that are sliced in another dim than the target's and change dims with an
+            axis that is major to them.
+        late: after the exchange, where the other dim cannot be cut.
+        dims: axes of each dim after the early slices.
+    """
+
+    early: Axes
+    joined: Axes
+    late: Axes
+    dims: tuple[Axes, ...]
+
+
+def _slice(shape: Sequence[int], source: Layout, target: Layout, mesh_shape: Sequence[int]) -> _Slices:
+    at = _places(source)
+    dims = [list(dim) for dim in source.dims]
+    early: list[int] = []
+    joined: list[int] = []
+    late: list[int] = []
+    for d, dim in enumerate(target.dims):
+        came_from = d  # where the axis before comes from
+        for before, axis in zip((None, *dim), dim, strict=False):
+            if axis in at or axis in source.partial:
+                came_from = at.get(axis, d)
+            elif came_from == d or _can_join(shape[came_from], dims[came_from], before, axis, mesh_shape):
+                dims[came_from].append(axis)
+                early.append(axis)
+                joined += [axis] if came_from != d else []
+            else:
+                late.append(axis)
+    return _Slices(tuple(early), tuple(joined), tuple(late), tuple(map(tuple, dims)))
+
+
+def _can_join(
+    size: int, axes: Sequence[int], before: int | None, axis: int, mesh_shape: Sequence[int]
+) -> bool:
+    """Whether a dim can be cut once more, minor to the axis it is to follow."""
+    return axes[-1:] == [before] and size % _size([*axes, axis], mesh_shape) == 0
+
+
+def _exchanges(dims: list[list[int]], target: Layout) -> Iterator[list[list[int]]]:
+    """Dims after each exchange: axes that stand in a row in both dims move together."""
+    for d, wanted in enumerate(target.dims):
+        rest = list(wanted)
+        while rest:
+            held = next((dim for e, dim in enumerate(dims) if e != d and rest[0] in dim), None)
+            run = rest[: _common_run(held, rest) if held else 1]
+            rest = rest[len(run) :]
+            if held:
+                dims = [[a for a in dim if a not in run] for dim in dims]
+                dims[d] += run
+                yield dims
+
+
+def _common_run(held: Sequence[int], wanted: Sequence[int]) -> int:
+    """How many axes of ``wanted``, from its first, stand in a row in ``held``."""
+    tail = held[held.index(wanted[0]) :]
+    pairs = zip(tail, wanted, strict=False)
+    return next((i for i, (a, b) in enumerate(pairs) if a != b), min(len(tail), len(wanted)))
 
 
 def _places(layout: Layout) -> dict[int, int]:
