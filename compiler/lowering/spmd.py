@@ -115,9 +115,10 @@ class SpmdProgram:
         return self._reads.get((node.index, -1, position), kept)
 
     def _spec(self, layout: int) -> PartitionSpec:
-        """A layout of the plan's table; nothing is split where nothing is decided or a sum is pending."""
-        sharding = self._table[layout] if layout >= 0 else None
-        return PartitionSpec() if sharding is None else sharding.spec
+        """A layout of the plan's table, summed up; nothing is split where nothing is decided."""
+        if layout < 0:
+            return PartitionSpec()
+        return named_sharding(self._mesh, self._plan.layouts[layout].spec).spec
 
     def _kept(self, value: Value) -> NamedSharding | None:
         index = self._plan.values[value.index]

@@ -16,11 +16,9 @@ from ..errors import ArgumentError, UnsupportedError
 from ..ir import Node
 from ..jax_compat import bind
 from .declared import OPAQUE, declaration_of
-from .factor import FactorRule, TensorFactors, replicated_rule
+from .factor import FactorRule, TensorFactors
 from .pallas_grid import Shapes, pallas_params, resized
 
-# XLA's partitioner gathers their operands even along dims that it takes one by one (jaxlib 0.10.2).
-_LOCAL = frozenset({"top_k"})
 _CALLBACKS = frozenset({"pure_callback", "io_callback"})
 
 
@@ -54,6 +52,8 @@ def local_params(node: Node, operands: Shapes, results: Shapes) -> dict[str, Any
         return pallas_params(node, operands, results)
     if node.op == "ffi_call" or node.op in _CALLBACKS:
         return {**node.params, "result_avals": resized(node.params["result_avals"], results)}
+    if node.op == "conv_general_dilated":
+        return _convolution_params(node, operands)
     if node.op == "custom_partitioning":
         raise UnsupportedError(f"{node.op} is split by its own partitioning, not by remaking the call.")
     return dict(node.params)
@@ -75,14 +75,43 @@ def planned_call(node: Node, mesh: Mesh, specs: Sequence[Any], operands: Sequenc
     Raises:
         UnsupportedError: where the call cannot be made on such parts.
     """
+    contracted = _contracted_axes(specs, len(node.operands))
+    if _is_partitioned_badly(node, specs, contracted):
+        return sharded_call(node, contracted, mesh, specs, operands)
     rule = _declared_rule(node)
-    local = node.op in _LOCAL and any(any(spec) for spec in specs)
-    if not local and (node.op not in OPAQUE or node.op == "custom_partitioning"):
+    if node.op not in OPAQUE or node.op == "custom_partitioning" or (rule is None and node.op in _CALLBACKS):
         return None
-    if rule is None and node.op in _CALLBACKS:
-        return None
-    whole = replicated_rule([o.type.rank for o in node.operands], [r.type.rank for r in node.results])
-    return sharded_call(node, rule or whole, mesh, specs, operands)
+    summed = reduced_axes(rule, specs[: len(node.operands)]) if rule else ()
+    return sharded_call(node, summed, mesh, specs, operands)
+
+
+def _is_partitioned_badly(node: Node, specs: Sequence[Any], contracted: Sequence[str]) -> bool:
+    """Whether XLA's partitioner (jaxlib 0.10.2) does not make an operation as planned though it knows it.
+
+    It gathers the operand of ``top_k`` even along dims that are taken one by one. The contraction of a
+    convolution with batch groups (the kernel's gradient of a depthwise one) it sums over all devices, also
+    those that hold the same parts, so that the result comes out multiplied.
+    """
+    if node.op == "top_k":
+        return any(any(spec) for spec in specs)
+    return node.op == "conv_general_dilated" and node.params["batch_group_count"] > 1 and bool(contracted)
+
+
+def _contracted_axes(specs: Sequence[Any], num_operands: int) -> tuple[str, ...]:
+    """Mesh axes that split operands and no result."""
+    read = {axis: None for spec in specs[:num_operands] for entry in spec for axis in _axes(entry)}
+    kept = {axis for spec in specs[num_operands:] for entry in spec for axis in _axes(entry)}
+    return tuple(axis for axis in read if axis not in kept)
+
+
+def _convolution_params(node: Node, operands: Shapes) -> dict[str, Any]:
+    """A convolution's parameters where its batch groups are split."""
+    out_features = node.params["dimension_numbers"].rhs_spec[0]
+    parts = node.operands[1].type.shape[out_features] // operands[1][out_features]
+    groups = node.params["batch_group_count"]
+    if groups % parts:
+        raise UnsupportedError(f"{node.op}: {groups} batch groups cannot be split into {parts} parts.")
+    return {**node.params, "batch_group_count": groups // parts}
 
 
 def _declared_rule(node: Node) -> FactorRule | None:
@@ -95,13 +124,13 @@ def _declared_rule(node: Node) -> FactorRule | None:
 
 
 def sharded_call(
-    node: Node, rule: FactorRule, mesh: Mesh, specs: Sequence[Any], operands: Sequence[Any]
+    node: Node, summed: tuple[str, ...], mesh: Mesh, specs: Sequence[Any], operands: Sequence[Any]
 ) -> list[Any]:
-    """Makes a call on every device's part of its operands, and sums where a reduced factor is split.
+    """Makes a call on every device's part of its operands.
 
     Args:
         node: the call.
-        rule: its rule.
+        summed: mesh axes over which the devices' results are summed.
         mesh: the devices.
         specs: the ``PartitionSpec`` of each operand, then of each result, as a strategy of the rule has them.
         operands: the whole arrays, under a ``jit`` trace.
@@ -114,7 +143,6 @@ def sharded_call(
     """
     count = len(node.operands)
     results = [_part(v.type.shape, s, mesh) for v, s in zip(node.results, specs[count:], strict=True)]
-    summed = reduced_axes(rule, specs[:count])
 
     def part(*parts: Any) -> list[Any]:
         made = bind_local(node, parts, results)

@@ -8,6 +8,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import pytest
 from jax import lax
 from jax.sharding import PartitionSpec as P
@@ -71,6 +72,26 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[Any, ...], dict[str, P]]] = {
     ),
     "batch to micro-batches": (_micro_batches, (A, _array(512, 512)), {"a": ROWS}),
 }
+
+
+def test_the_kernel_gradient_of_a_depthwise_convolution_is_summed_once() -> None:
+    """XLA sums it over the devices that hold the same parts as well (jaxlib 0.10.2)."""
+
+    def gradient(x: Any, kernel: Any) -> Any:
+        def loss(kernel: Any) -> Any:
+            numbers = ("NHWC", "HWIO", "NHWC")
+            y = lax.conv_general_dilated(
+                x, kernel, (1, 1), "SAME", feature_group_count=8, dimension_numbers=numbers
+            )
+            return jnp.sum(y**2)
+
+        return jax.grad(loss)(kernel)
+
+    rng = np.random.default_rng(0)
+    x, kernel = rng.standard_normal((6, 4, 6, 8), np.float32), rng.standard_normal((2, 2, 1, 8), np.float32)
+    for pins in ({"x": P("d")}, {"x": P("d", None, None, "m")}):
+        planned = mw.autoparallel(gradient, cluster="cpu:8", mesh=MESH, pins=pins)
+        np.testing.assert_allclose(planned(x, kernel), gradient(x, kernel), rtol=1e-4)
 
 
 @pytest.mark.parametrize("name", CASES)
