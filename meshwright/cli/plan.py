@@ -26,6 +26,7 @@ _MESH = "The logical mesh: 2x4, or data=2,model=4. Left out, all are tried."
 _BUDGET = "Memory of one device: 16GiB. Left out, the cluster's."
 _PIN = "Fix the sharding of arguments: 'params/*/kernel=None,model'. May be repeated."
 _DONATE = "A donated argument, by number or name. May be repeated."
+_EFFORT = "0 is fast, 3 is thorough. Left out, 2."
 _TIME = "Seconds of wall time for the whole search; then the best plan so far is taken."
 _JSON = "Print the plan file instead of the summary."
 
@@ -39,7 +40,7 @@ def plan(
     budget: Annotated[str | None, Option(help=_BUDGET)] = None,
     pin: Annotated[list[str] | None, Option(metavar="PATH=SHARDING", help=_PIN)] = None,
     donate: Annotated[list[str] | None, Option(metavar="ARGUMENT", help=_DONATE)] = None,
-    effort: Annotated[int, Option(min=0, max=3, help="0 is fast, 3 is thorough.")] = 2,
+    effort: Annotated[int | None, Option(min=0, max=3, help=_EFFORT)] = None,
     time_limit: Annotated[float | None, Option(help=_TIME)] = None,
     json: Annotated[bool, Option("--json", help=_JSON)] = False,
 ) -> None:
@@ -47,7 +48,8 @@ def plan(
 
     Example: meshwright plan examples/gpt.py:train_step --args examples/gpt.py:example_args -c h100:1x8
     """
-    options: dict[str, Any] = {"effort": effort, "time_limit_s": time_limit, **parse_donated(donate or ())}
+    given = {"effort": effort, "time_limit_s": time_limit, **parse_donated(donate or ())}
+    options: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
     if mesh is not None:
         options["mesh"] = _read(parse_mesh, mesh, "--mesh")
     if budget is not None:

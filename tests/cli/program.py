@@ -38,7 +38,7 @@ def one_array():
     return spec(64, 64)
 
 
-planned_step = mw.autoparallel(train_step, donate_argnums=0)
+planned_step = mw.autoparallel(train_step, donate_argnums=0, effort=1)
 
 
 class Holder:

@@ -45,7 +45,11 @@ def test_a_decorated_function_keeps_its_options(cli, program):
     args = ("--args", f"{program}:example_args", "-c", "cpu:8", "--json")
     result = cli("plan", f"{program}:planned_step", *args)
     assert result.exit_code == 0, result.stderr
-    assert json.loads(result.stdout)["plan"]["arguments"][0]["donated"] is True
+    plan = json.loads(result.stdout)["plan"]
+    assert plan["arguments"][0]["donated"] is True
+    assert plan["certificate"]["effort"] == 1
+    result = cli("plan", f"{program}:planned_step", *args, "--effort", "0", "--time-limit", "600")
+    assert json.loads(result.stdout)["plan"]["certificate"]["effort"] == 0
 
 
 def test_a_single_argument_needs_no_tuple(cli, program):
