@@ -24,6 +24,9 @@ def shapes(spec, max_axes=3):
         ((2, 4), ("a", "a"), "distinct"),
         ((2, 4), ("a",), "2 sizes but 1 names"),
         ((-2, -4), ("a", "b"), "at least one device"),
+        ((2.0, 4.0), ("a", "b"), r"the size 2\.0 is no whole number"),
+        ((8,), (0,), "the axis name 0 is no text"),
+        ((), (), "at least one axis"),
     ],
 )
 def test_invalid_meshes(shape, names, message):
