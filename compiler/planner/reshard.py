@@ -10,6 +10,7 @@ partial sum.
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -57,7 +58,10 @@ def reshard_steps(
     slices = _slice(type_.shape, source, target, mesh_shape)
     moved = [*(a for a in at if a in to and at[a] != to[a]), *slices.joined]
     scattered = [a for a in to if a in source.partial]
-    summed = [a for a in source.partial if a not in to and a not in target.partial]
+    if _is_padded(type_.shape, target, mesh_shape):
+        # The partitioner makes no padded parts while it sums.
+        scattered, slices = [], dataclasses.replace(slices, late=(*slices.late, *scattered))
+    summed = [a for a in source.partial if a not in scattered and a not in target.partial]
     gathered = [a for a in at if a not in to]
     local = source.local_bytes(type_, mesh_shape) / _size(slices.early, mesh_shape)
     steps = []
@@ -95,13 +99,20 @@ def reshard_stages(
         mesh_shape: sizes of the mesh axes.
     """
     first = [list(dim) for dim in _slice(shape, source, target, mesh_shape).dims]
+    before = []
+    if set(source.partial) - set(target.partial) and _is_padded(shape, target, mesh_shape):
+        before = [[list(dim) for dim in source.dims]]
     for axis, d in _places(target).items():
         if axis in source.partial:
             first[d].append(axis)
-    stages = [first, *_exchanges(first, target)]
+    stages = [*before, first, *_exchanges(first, target)]
     layouts = [Layout(tuple(map(tuple, x)), target.partial) for x in stages]
     kept = [x for x in layouts if x not in (source, target) and _fits(shape, x, mesh_shape)]
     return (*dict.fromkeys(kept), target)
+
+
+def _is_padded(shape: Sequence[int], layout: Layout, mesh_shape: Sequence[int]) -> bool:
+    return any(size % _size(dim, mesh_shape) for size, dim in zip(shape, layout.dims, strict=True))
 
 
 def _fits(shape: Sequence[int], layout: Layout, mesh_shape: Sequence[int]) -> bool:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import jax
+from jax.experimental.layout import Layout, with_layout_constraint
 from jax.sharding import Mesh, PartitionSpec
 
 from ..errors import ArgumentError, UnsupportedError
@@ -19,6 +20,10 @@ from .declared import OPAQUE, declaration_of
 from .factor import FactorRule, TensorFactors
 from .pallas_grid import Shapes, pallas_params, resized
 
+# Known to XLA's partitioner, which yet lets devices wait for each other: see ``_is_partitioned_badly``.
+_TAKEN_ONE_BY_ONE = frozenset(
+    {"top_k", "fft", "igamma", "igammac", "igamma_grad_a", "regularized_incomplete_beta"}
+)
 _CALLBACKS = frozenset({"pure_callback", "io_callback"})
 
 
@@ -88,13 +93,15 @@ def planned_call(node: Node, mesh: Mesh, specs: Sequence[Any], operands: Sequenc
 def _is_partitioned_badly(node: Node, specs: Sequence[Any], contracted: Sequence[str]) -> bool:
     """Whether XLA's partitioner (jaxlib 0.10.2) does not make an operation as planned though it knows it.
 
-    It gathers the operand of ``top_k`` even along dims that are taken one by one. The contraction of a
-    convolution with batch groups (the kernel's gradient of a depthwise one) it sums over all devices, also
-    those that hold the same parts, so that the result comes out multiplied.
+    It gathers operands of ``top_k`` and ``fft`` even along dims that are taken one by one, and has the loops
+    inside the incomplete gamma and beta functions agree on every iteration. The contraction of a convolution
+    with batch groups (the kernel's gradient of a depthwise one) it sums over all devices, also those that
+    hold the same parts, so that the result comes out multiplied; one with feature groups it may cut within
+    them.
     """
-    if node.op == "top_k":
-        return any(any(spec) for spec in specs)
-    return node.op == "conv_general_dilated" and node.params["batch_group_count"] > 1 and bool(contracted)
+    if node.op in _TAKEN_ONE_BY_ONE:
+        return node.op == "fft" or any(any(spec) for spec in specs)
+    return node.op == "conv_general_dilated" and bool(contracted) and _is_grouped(node)
 
 
 def _contracted_axes(specs: Sequence[Any], num_operands: int) -> tuple[str, ...]:
@@ -105,13 +112,18 @@ def _contracted_axes(specs: Sequence[Any], num_operands: int) -> tuple[str, ...]
 
 
 def _convolution_params(node: Node, operands: Shapes) -> dict[str, Any]:
-    """A convolution's parameters where its batch groups are split."""
-    out_features = node.params["dimension_numbers"].rhs_spec[0]
-    parts = node.operands[1].type.shape[out_features] // operands[1][out_features]
-    groups = node.params["batch_group_count"]
-    if groups % parts:
-        raise UnsupportedError(f"{node.op}: {groups} batch groups cannot be split into {parts} parts.")
-    return {**node.params, "batch_group_count": groups // parts}
+    """A convolution's parameters where its groups are split, which are major to the features in each."""
+    numbers, params = node.params["dimension_numbers"], dict(node.params)
+    split = {"feature_group_count": (0, numbers.lhs_spec[1]), "batch_group_count": (1, numbers.rhs_spec[0])}
+    for name, (side, dim) in split.items():
+        if params[name] > 1:
+            parts = node.operands[side].type.shape[dim] // operands[side][dim]
+            params[name] = max(params[name] // parts, 1)
+    return params
+
+
+def _is_grouped(node: Node) -> bool:
+    return node.params["batch_group_count"] > 1 or node.params["feature_group_count"] > 1
 
 
 def _declared_rule(node: Node) -> FactorRule | None:
@@ -145,6 +157,9 @@ def sharded_call(
     results = [_part(v.type.shape, s, mesh) for v, s in zip(node.results, specs[count:], strict=True)]
 
     def part(*parts: Any) -> list[Any]:
+        if node.op == "fft" and mesh.devices.flat[0].platform == "cpu":
+            # XLA may give the operand the layout of a gather beside it, and then refuses to run the FFT.
+            parts = tuple(map(_row_major, parts))
         made = bind_local(node, parts, results)
         return [jax.lax.psum(x, summed) for x in made] if summed else made
 
@@ -152,6 +167,10 @@ def sharded_call(
     return jax.shard_map(
         part, mesh=mesh, in_specs=tuple(specs[:count]), out_specs=list(specs[count:]), check_vma=False
     )(*operands)
+
+
+def _row_major(array: Any) -> Any:
+    return with_layout_constraint(array, Layout(tuple(range(array.ndim))))
 
 
 def reduced_axes(rule: FactorRule, specs: Sequence[Any]) -> tuple[str, ...]:
