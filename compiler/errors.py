@@ -26,7 +26,7 @@ __all__ = [
 ]
 
 
-class TraceError(MeshwrightError):
+class TraceError(MeshwrightError, TypeError):
     """The function could not be traced by JAX on abstract values.
 
     Cause: Python control flow on an array value, a side effect on a tracer, a result that is no array, or a
@@ -76,8 +76,8 @@ class IndivisibleError(MeshwrightError):
 class PinError(MeshwrightError):
     """A pin (a sharding the user fixed) cannot be honoured.
 
-    Cause: its pattern matches no value, it names an unknown mesh axis, it uses an axis twice, or two pins
-    conflict.
+    Cause: its pattern matches no value, it names an unknown mesh axis, it uses an axis twice, or a sharding
+    that does not fit the array. Where several pins match one array, the last one given holds.
     Example: `pins={"params/mpl/*": P("model")}` (the path is `params/mlp`).
     Fix: take paths from `plan.shardings` and axis names from the mesh; the message lists the nearest ones.
     """
@@ -147,11 +147,13 @@ class PlanMismatchError(MeshwrightError):
         found: what is there.
     """
 
-    def __init__(self, name: str, expected: object, found: object, fix: str = "") -> None:
+    def __init__(
+        self, name: str, expected: object, found: object, fix: str = "", problem: str | None = None
+    ) -> None:
         self.name, self.expected, self.found = name, expected, found
+        differs = f"The plan does not fit: {name} is {found!r} here but {expected!r} in the plan."
         super().__init__(
-            f"The plan does not fit: {name} is {found!r} here but {expected!r} in the plan. "
-            + (fix or "Make a new plan, or use what the plan was made for.")
+            f"{problem or differs} {fix or 'Make a new plan, or use what the plan was made for.'}"
         )
 
 

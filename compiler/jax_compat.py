@@ -31,6 +31,7 @@ closed_jaxpr_function = jex_core.jaxpr_as_fun
 InvalidResult = _api_util.InternalFloatingPointError
 # All settings that a trace depends on, hashable: ``enable_x64``, default precision, device, mesh and others.
 trace_context = _config.trace_context
+Tracer = _core.Tracer
 
 _KEY_IMPLEMENTATIONS = {"key<fry>": "threefry2x32", "key<rbg>": "rbg", "key<urbg>": "unsafe_rbg"}
 _LIBRARY_MARKS = ("/site-packages/", "/dist-packages/", "/lib/python3")
@@ -46,10 +47,15 @@ def jit_is_disabled() -> bool:
     return bool(_config.disable_jit.value)
 
 
+def in_explicit_mesh() -> bool:
+    """Whether the context mesh (``jax.set_mesh``) has ``Explicit`` axes: shardings are part of types."""
+    return jax.sharding.AxisType.Explicit in jax.sharding.get_abstract_mesh().axis_types
+
+
 @contextlib.contextmanager
 def no_explicit_mesh() -> Iterator[None]:
     """Leaves a context mesh with ``Explicit`` axes, whose types do not hold once a plan splits arrays."""
-    if jax.sharding.AxisType.Explicit in jax.sharding.get_abstract_mesh().axis_types:
+    if in_explicit_mesh():
         with jax.sharding.use_abstract_mesh(jax.sharding.AbstractMesh((), ())):
             yield
     else:

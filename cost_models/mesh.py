@@ -8,6 +8,7 @@ slices it reaches, and on a torus its extent and stride along each dimension.
 
 import itertools
 import math
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -17,6 +18,7 @@ import numpy as np
 from .cluster import Cluster
 from .errors import InvalidMeshError
 
+_AXIS_NAME = re.compile(r"[\w.-]+")
 AXIS_NAMES = ("data", "model", "expert")
 _MOST_SUGGESTED, _MOST_SUGGESTED_AXES = 4, 3
 
@@ -40,7 +42,7 @@ class LogicalMesh:
         if problems:
             shape = "x".join(map(str, self.shape)) or "()"
             raise InvalidMeshError(
-                f"Mesh {shape} ({', '.join(self.axis_names)}): " + "; ".join(problems) + "."
+                f"Mesh {shape} ({', '.join(map(str, self.axis_names))}): " + "; ".join(problems) + "."
             )
 
     def axis_size(self, name: str) -> int:
@@ -76,6 +78,9 @@ def axis_problems(shape: Sequence[object], names: Sequence[object]) -> list[str]
     bad = [name for name in names if not isinstance(name, str)]
     if bad:
         problems.append(f"the axis name {bad[0]!r} is no text")
+    odd = [name for name in names if isinstance(name, str) and not _AXIS_NAME.fullmatch(name)]
+    if odd:
+        problems.append(f"the axis name {odd[0]!r} is no word of letters, digits, '_', '-' and '.'")
     if len({repr(name) for name in names}) != len(names):
         problems.append("axis names must be distinct")
     broken = [size for size in shape if isinstance(size, bool) or not isinstance(size, int)]

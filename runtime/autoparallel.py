@@ -15,10 +15,10 @@ from typing import Any
 
 import jax
 
-from ..compiler.errors import ArgumentError, UnsupportedError
-from ..compiler.frontend import TraceOptions, trace_program
+from ..compiler.errors import ArgumentError, TraceError, UnsupportedError
+from ..compiler.frontend import TraceOptions, function_name, trace_program
 from ..compiler.ir import Program
-from ..compiler.jax_compat import jit_is_disabled, no_explicit_mesh, outside_any_trace
+from ..compiler.jax_compat import in_explicit_mesh, jit_is_disabled, no_explicit_mesh, outside_any_trace
 from ..compiler.lowering import require_devices
 from ..compiler.plan import Plan, program_fingerprint
 from ..compiler.planner import MeshLike, PinLike, PlanOptions, given_mesh, plan_program
@@ -28,7 +28,7 @@ from .conventions import CONVENTIONS, Convention, convention_of
 from .executable import Executable, OtherSignature
 from .invalid_results import InvalidResult, explain_invalid
 from .local_cluster import local_cluster
-from .plan_check import check_plan
+from .plan_check import check_arguments, check_plan
 from .signature import Call, CallReader
 from .state_init import init_state
 
@@ -94,6 +94,11 @@ class AutoParallel:
             pure_args, pure_kwargs = convention.arguments(args, kwargs)
             return convention.result(self._pure(convention)(*pure_args, **pure_kwargs), args, kwargs)
         call = self._reader.read(args, kwargs)
+        if in_explicit_mesh():
+            raise UnsupportedError(
+                f"{function_name(self.fun)} is called inside jax.set_mesh with Explicit axes, where its "
+                "results could not be used: they lie on the plan's mesh. Call it outside, or use Auto axes."
+            )
         if not outside_any_trace():
             return self._call_in_trace(call)
         executable = self._executable(call)
@@ -136,6 +141,11 @@ class AutoParallel:
             if found is None:
                 require_devices(self._num_devices())  # before a search whose plan could not run here
                 program, plan = self._planned(call)
+                if not program.is_closed and outside_any_trace():
+                    raise TraceError(
+                        f"{program.name} closes over a value of a JAX transformation that has ended: it was "
+                        "traced inside one. Pass the value as an argument."
+                    )
                 found = Executable(program, plan, call)
                 if program.is_closed:
                     self._executables[call.key] = found
@@ -150,6 +160,8 @@ class AutoParallel:
         with self._lock:
             found = self._planned_calls.get(call.key)
             if found is None:
+                if self._given_plan is not None:
+                    check_arguments(self._given_plan, self._reader.paths(call), call.avals)
                 program = self._trace(call)
                 found = program, self._plan_of(program)
                 # Of a transformation around it, the next call may close over another thing.
@@ -232,8 +244,24 @@ class AutoParallel:
             "progress": self._progress,
         }
 
+    def clear_cache(self) -> None:
+        """Forgets all plans and programs made so far, like ``jax.jit(f).clear_cache``."""
+        with self._lock:
+            self._planned_calls.clear()
+            self._plans.clear()
+            self._executables.clear()
+            self._latest = None
+            self._inner.clear()
+
     def __get__(self, instance: Any, owner: Any = None) -> Any:
-        return self if instance is None else functools.partial(self, instance)
+        return self if instance is None else BoundAutoParallel(self, instance)
+
+    def __copy__(self) -> AutoParallel:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> AutoParallel:
+        # As for functions, and for what jax.jit returns.
+        return self
 
     def __repr__(self) -> str:
         return f"<autoparallel of {self.fun!r}>"
@@ -246,6 +274,31 @@ def _check_function(fun: Any, options: TraceOptions) -> None:
         name = getattr(fun, "__name__", repr(fun))
         given = ", ".join(f"{key}={value!r}" for key, value in vars(options).items() if value is not None)
         raise ArgumentError(f"autoparallel of {name}{f' with {given}' if given else ''}: {error}") from error
+
+
+class BoundAutoParallel:
+    """A planned method of one object: ``step.plan(batch)`` for ``step.plan(model, batch)``."""
+
+    def __init__(self, planned: AutoParallel, instance: Any) -> None:
+        """Binds a planned function to its first argument."""
+        functools.update_wrapper(self, planned.fun, updated=())
+        self.__self__, self.__func__ = instance, planned
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Runs the method planned."""
+        return self.__func__(self.__self__, *args, **kwargs)
+
+    def plan(self, *args: Any, **kwargs: Any) -> Plan:
+        """See ``AutoParallel.plan``."""
+        return self.__func__.plan(self.__self__, *args, **kwargs)
+
+    def lower(self, *args: Any, **kwargs: Any) -> jax.stages.Lowered:
+        """See ``AutoParallel.lower``."""
+        return self.__func__.lower(self.__self__, *args, **kwargs)
+
+    def init(self, init_fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        """See ``AutoParallel.init``."""
+        return self.__func__.init(init_fn, *args, **kwargs)
 
 
 _state = threading.local()
@@ -312,6 +365,8 @@ def autoparallel(
     searching = {"mesh": mesh, "pins": pins, "budget_bytes": budget_bytes, "time_limit_s": time_limit_s}
     given = _given_plan(plan, [name for name, value in searching.items() if value not in (None, {})])
     options = PlanOptions(mesh, {} if pins is None else pins, budget_bytes, effort, time_limit_s)
+    if progress is not None and not callable(progress):
+        raise ArgumentError(f"progress={progress!r} is no function: give one that takes a line of text.")
     tracing = TraceOptions(static_argnums, static_argnames, donate_argnums, donate_argnames)
     make = functools.partial(
         AutoParallel,
@@ -334,8 +389,15 @@ def _given_plan(plan: Any, searching: Sequence[str]) -> Plan | None:
     if plan is None or isinstance(plan, Plan):
         return plan
     if isinstance(plan, str | os.PathLike):
-        return Plan.load(plan)
+        return _loaded(plan)
     raise ArgumentError(f"plan={plan!r} is no plan: give a Plan, or the path of a plan file.")
+
+
+def _loaded(path: str | os.PathLike[str]) -> Plan:
+    try:
+        return Plan.load(path)
+    except OSError as error:
+        raise ArgumentError(f"plan={os.fspath(path)!r} cannot be read: {error.strerror or error}.") from error
 
 
 def plan(

@@ -12,7 +12,7 @@ from ..compiler.ir import Program
 from ..compiler.jax_compat import no_explicit_mesh, trace_context
 from ..compiler.lowering import SpmdProgram, device_mesh
 from ..compiler.plan import Plan
-from .signature import Call, is_weak
+from .signature import Call, is_deleted, is_weak
 
 
 class OtherSignature(Exception):
@@ -67,7 +67,7 @@ class Executable:
         if not self._plain or self._context != trace_context():
             return False
         leaves = jax.tree.leaves(args)
-        known = len(leaves) == len(self._call.avals)
+        known = len(leaves) == len(self._call.avals) and not any(map(is_deleted, leaves))
         return known and all(is_weak(leaves[i]) == weak for i, weak in self._weak)
 
     @functools.cached_property
@@ -85,6 +85,12 @@ class Executable:
         """
         return self.lowered.compile()
 
+    @functools.cached_property
+    def _run(self) -> Any:
+        # Compiled ahead of time JAX cannot run arrays of less than a byte an element.
+        small = any("int4" in str(a.dtype) or "int2" in str(a.dtype) for a in self._call.avals)
+        return self._jitted if small else self.compiled
+
     def call(self, dynamic: Sequence[Any]) -> Any:
         """Runs the program; arguments that lie elsewhere are moved first.
 
@@ -92,7 +98,7 @@ class Executable:
             OtherSignature: where shapes, types or structure differ; nothing has run then.
         """
         try:
-            return self.compiled(*dynamic)
+            return self._run(*dynamic)
         except TypeError as error:
             raise OtherSignature from error
         except ValueError as error:
@@ -102,7 +108,7 @@ class Executable:
 
     def call_placed(self, dynamic: Sequence[Any]) -> Any:
         """Moves arguments to where the plan wants them, then runs. Donated ones are gone after it as well."""
-        run = self.compiled
+        run = self._run
         result = run(*jax.device_put(tuple(dynamic), self._in_shardings))
         # Not before: on its own device a moved array may share the original's memory.
         for original in self._given_away(dynamic):

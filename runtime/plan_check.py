@@ -2,10 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from typing import Any
+
 from ..compiler.errors import PlanMismatchError
 from ..compiler.ir import Program
 from ..compiler.plan import Plan, program_fingerprint
 from ..cost_models.cluster import Cluster
+
+
+def check_arguments(plan: Plan, paths: Sequence[str], avals: Sequence[Any]) -> None:
+    """Checks that arguments are those of a plan, before the program is traced on them.
+
+    Args:
+        plan: the plan.
+        paths: pytree path of each argument leaf.
+        avals: its shape and element type.
+
+    Raises:
+        PlanMismatchError: with the first argument that differs.
+    """
+    found = {path: f"{a.dtype}{list(a.shape)}" for path, a in zip(paths, avals, strict=True)}
+    _check_paths(plan, found)
+
+
+def _check_paths(plan: Plan, found: Mapping[str, str]) -> None:
+    planned = {a.path: f"{a.dtype}{list(a.shape)}" for a in plan.arguments}
+    for path in [*planned, *found]:
+        if planned.get(path) != found.get(path):
+            raise PlanMismatchError(path, planned.get(path, "absent"), found.get(path, "absent"))
 
 
 def check_plan(plan: Plan, program: Program, cluster: Cluster | None) -> None:
@@ -19,12 +44,7 @@ def check_plan(plan: Plan, program: Program, cluster: Cluster | None) -> None:
     Raises:
         PlanMismatchError: with the first argument, result or device count that differs.
     """
-    inputs = program.graph.inputs
-    planned = {a.path: f"{a.dtype}{list(a.shape)}" for a in plan.arguments}
-    found = {v.path: f"{v.type.dtype}{list(v.type.shape)}" for v in inputs}
-    for path in [*planned, *found]:
-        if planned.get(path) != found.get(path):
-            raise PlanMismatchError(path, planned.get(path, "absent"), found.get(path, "absent"))
+    _check_paths(plan, {v.path: f"{v.type.dtype}{list(v.type.shape)}" for v in program.graph.inputs})
     for argument, donated in zip(plan.arguments, program.donated, strict=True):
         if argument.donated != donated:
             raise PlanMismatchError(f"donation of {argument.path}", argument.donated, donated)

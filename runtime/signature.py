@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NoReturn
 
 import jax
 import numpy as np
@@ -13,9 +13,10 @@ import numpy as np
 from ..compiler.errors import ArgumentError
 from ..compiler.frontend import TraceOptions
 from ..compiler.frontend.parameters import positional_parameters, static_names, static_positions
-from ..compiler.jax_compat import trace_context
+from ..compiler.jax_compat import Tracer, trace_context
 
 _PYTHON_SCALARS = frozenset({bool, int, float, complex})
+_MOST_NAMED = 3
 _SCALARS = (bool, int, float, complex, np.generic)
 
 
@@ -87,11 +88,9 @@ class CallReader:
         names = tuple(sorted(k for k in kwargs if k not in static_kw))
         dynamic = (*positional, *(kwargs[n] for n in names))
         leaves, in_tree = jax.tree.flatten(dynamic)
-        avals = (
-            tuple(map(_abstract, leaves))
-            if all(map(_is_array_like, leaves))
-            else self._refuse(dynamic, names)
-        )
+        if not all(map(_is_usable, leaves)):
+            self._refuse(dynamic, names)
+        avals = tuple(map(_abstract, leaves))
         abstract = jax.tree.unflatten(in_tree, avals)
         shown = list(abstract[: len(positional)])
         for i, value in sorted(static.items()):
@@ -125,22 +124,33 @@ class CallReader:
                 "each of their values. Give a tuple or a frozen dataclass, or trace the argument."
             )
 
-    def _refuse(self, dynamic: Sequence[Any], names: Sequence[str]) -> tuple[Any, ...]:
-        problems = []
+    def paths(self, call: Call) -> list[str]:
+        """Pytree path of each leaf of a call, beginning with the parameter's name."""
+        return [path for path, _ in self._labelled(call.dynamic, call.names)]
+
+    def _labelled(self, dynamic: Sequence[Any], names: Sequence[str]) -> Iterator[tuple[str, Any]]:
         labels = [*(n for i, n in enumerate(self._names) if i not in self._static_positions)]
         labels = [*labels, *(f"arg{i}" for i in range(len(labels), len(dynamic)))][
             : len(dynamic) - len(names)
         ]
         for label, tree in zip([*labels, *names], dynamic, strict=True):
             for path, leaf in jax.tree_util.tree_flatten_with_path(tree)[0]:
-                if not _is_array_like(leaf):
-                    at = "/".join(
-                        filter(None, (label, jax.tree_util.keystr(path, simple=True, separator="/")))
-                    )
-                    problems.append(f"{at} is {leaf!r} of type {type(leaf).__name__}")
+                at = jax.tree_util.keystr(path, simple=True, separator="/")
+                yield "/".join(filter(None, (label, at))), leaf
+
+    def _refuse(self, dynamic: Sequence[Any], names: Sequence[str]) -> NoReturn:
+        labelled = list(self._labelled(dynamic, names))
+        gone = [path for path, leaf in labelled if is_deleted(leaf)]
+        if gone:
+            raise ArgumentError(
+                f"{_some(gone)} no longer there: donated to an earlier call. Pass what that call returned, "
+                "or do not donate."
+            )
+        others = [(path, leaf) for path, leaf in labelled if not _is_usable(leaf)]
         raise ArgumentError(
-            "; ".join(problems) + ". Arguments are pytrees of arrays and numbers: mark others static "
-            "(static_argnames=...), or close over them."
+            "; ".join(f"{path} is {_short(leaf)} of type {_type_of(leaf)}" for path, leaf in others)
+            + ". Arguments are pytrees of arrays and numbers: mark others static (static_argnames=...), or "
+            "close over them."
         )
 
 
@@ -154,10 +164,31 @@ def is_weak(leaf: Any) -> bool:
     return type(leaf) in _PYTHON_SCALARS or getattr(leaf, "weak_type", False)
 
 
+def _is_usable(leaf: Any) -> bool:
+    """Whether a leaf is an array or a number that is still there."""
+    return _is_array_like(leaf) and not is_deleted(leaf)
+
+
+def is_deleted(leaf: Any) -> bool:
+    """Whether an argument's leaf is an array that was given away before."""
+    return isinstance(leaf, jax.Array) and not isinstance(leaf, Tracer) and leaf.is_deleted()
+
+
+def _some(paths: Sequence[str]) -> str:
+    shown = ", ".join(paths[:_MOST_NAMED])
+    more = f" and {len(paths) - _MOST_NAMED} more" if len(paths) > _MOST_NAMED else ""
+    return f"{shown}{more} {'are' if len(paths) > 1 else 'is'}"
+
+
+def _type_of(leaf: Any) -> str:
+    name = type(leaf).__name__
+    return f"{name} of {leaf.dtype}" if isinstance(leaf, np.ndarray) else name
+
+
 def _is_array_like(leaf: Any) -> bool:
-    return isinstance(leaf, (*_SCALARS, np.ndarray, jax.Array, jax.ShapeDtypeStruct)) or hasattr(
-        leaf, "__jax_array__"
-    )
+    if isinstance(leaf, np.ndarray):
+        return leaf.dtype.kind not in "OSUMm"
+    return isinstance(leaf, (*_SCALARS, jax.Array, jax.ShapeDtypeStruct)) or hasattr(leaf, "__jax_array__")
 
 
 def _abstract(leaf: Any) -> jax.ShapeDtypeStruct:

@@ -43,7 +43,8 @@ def require_devices(num_devices: int, devices: Sequence[Any] | None = None) -> l
     available = list(jax.devices() if devices is None else devices)
     if len(available) < num_devices:
         fix = _how_to_get(num_devices, {device.platform for device in available})
-        raise PlanMismatchError("the number of devices", num_devices, len(available), fix)
+        problem = f"The number of devices is {len(available)} here, but {num_devices} are needed."
+        raise PlanMismatchError("the number of devices", num_devices, len(available), fix, problem)
     return available[:num_devices]
 
 

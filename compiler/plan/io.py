@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import tempfile
@@ -27,6 +28,10 @@ def save_plan(plan: Plan, path: str | os.PathLike[str]) -> None:
     body = msgspec.json.encode(plan)
     header = _Header(FORMAT, VERSION, hashlib.sha256(body).hexdigest(), msgspec.Raw(body))
     target = Path(path)
+    if target.is_dir():
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), os.fspath(path))
+    if not target.absolute().parent.is_dir():
+        raise FileNotFoundError(errno.ENOENT, "no such folder", str(target.parent))
     # A reader never sees half a file: write beside it, then rename.
     with tempfile.TemporaryDirectory(dir=target.parent, prefix=f".{target.name}.") as folder:
         written = Path(folder) / target.name

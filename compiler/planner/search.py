@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 
 from ...cost_models.cluster import Cluster
-from ..errors import InfeasibleError
+from ..errors import InfeasibleError, SolverError
 from ..ir import Program, walk_nodes
 from ..plan import Plan
 from ..rules import RuleBook
@@ -19,7 +20,7 @@ from .options import PlanOptions
 from .pin_option import read_pins
 from .pins import resolve_pins
 from .solver.deadline import Deadline
-from .solver.failure import InfeasibleBudget
+from .solver.failure import InfeasibleBudget, NoAllowedChoice
 from .solver.solve import SolveOptions, solve
 
 # Where to stop, by effort: the certified gap at which looking further is not worth the time.
@@ -77,6 +78,11 @@ def plan_program(
             found.add(mesh, model, solve(model.problem, _solve_options(model, options, deadline, found)))
         except InfeasibleBudget as failure:
             found.add_failure(mesh, model, failure)
+        except NoAllowedChoice as failure:
+            raise SolverError(
+                f"{program.name} has no layouts that can follow one another on mesh {mesh.shape}. This is a "
+                "fault of meshwright: please report the program with its pins."
+            ) from failure
     if found.best is None:
         raise _infeasible(found, options.time_limit_s if deadline.is_over() else None)
     best = found.best
@@ -103,7 +109,7 @@ def _infeasible(found: Candidates, passed_limit_s: float | None) -> InfeasibleEr
     largest = live_tensors(model, failure.choice, failure.point)[:_MOST_NAMED]
     is_proven = not found.is_cut_short and all(other.is_proven for _, other in found.failures)
     return InfeasibleError(
-        int(failure.least_budget_bytes) + 1,
+        math.ceil(failure.least_budget_bytes),
         int(failure.budget_bytes),
         model.live_names[failure.point],
         [(f"{t.name} x {t.count}" if t.count > 1 else t.name, t.count * t.bytes) for t in largest],

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -50,6 +51,20 @@ def plan_file_text(plan: Plan) -> str:
 def print_json(value: Any) -> None:
     """Prints a value as indented JSON."""
     typer.echo(json.dumps(value, indent=2, ensure_ascii=False))
+
+
+@contextmanager
+def stdout_for_results() -> Iterator[None]:
+    """Sends what the user's code and native libraries print to stderr: stdout is for the result alone."""
+    sys.stdout.flush()
+    kept = os.dup(1)
+    os.dup2(2, 1)
+    try:
+        with redirect_stdout(sys.stderr):
+            yield
+    finally:
+        os.dup2(kept, 1)
+        os.close(kept)
 
 
 @contextmanager

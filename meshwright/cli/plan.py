@@ -11,7 +11,7 @@ from typer import Argument, Option
 from meshwright.compiler.errors import ArgumentError
 from meshwright.cost_models.notation import parse_bytes, parse_mesh
 
-from .output import print_plan, progress
+from .output import print_plan, progress, stdout_for_results
 from .parsing import parse_donated, parse_pin
 from .platform import plan_on_cpu
 from .targets import load_arguments, load_function
@@ -58,7 +58,8 @@ def plan(
         raise ArgumentError(f"the plan cannot be saved to {output}: no such folder")
     pins = dict(_read(parse_pin, text, "--pin") for text in pin or ())
     plan_on_cpu()
-    made = _make_plan(target, args, cluster, pins, options)
+    with stdout_for_results():
+        made = _make_plan(target, args, cluster, pins, options)
     if output is not None:
         _save(made, output)
     print_plan(made, json)

@@ -55,3 +55,9 @@ def untraceable(x):
 def failing_args():
     """Arguments that cannot be made."""
     raise FileNotFoundError("no data")
+
+
+def talkative_args():
+    """Arguments of a module that prints what it does."""
+    print("a user's own output")
+    return example_args()

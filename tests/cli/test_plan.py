@@ -28,6 +28,16 @@ def test_json_is_a_plan_file(cli, plan_args, tmp_path):
     assert Plan.load(path).mesh.shape == (8,)
 
 
+def test_what_the_users_code_prints_does_not_mix_with_the_plan(cli, plan_args, program, tmp_path):
+    at = plan_args.index("--args") + 1
+    talkative = [*plan_args[:at], f"{program}:talkative_args", *plan_args[at + 1 :]]
+    result = cli(*talkative, "--json", "--mesh", "8")
+    path = tmp_path / "piped.json"
+    path.write_text(result.stdout)
+    assert Plan.load(path).mesh.shape == (8,)
+    assert "a user's own output" in result.stderr
+
+
 def test_options_reach_the_planner(cli, plan_args):
     options = ["--mesh", "data=2,model=4", "--budget", "1GiB", "--effort", "1", "--donate", "params"]
     pins = ["--pin", "up=None,model", "--pin", "batch=data"]

@@ -26,7 +26,7 @@ def test_a_smaller_mesh_takes_the_first_devices(devices: list[jax.Device]) -> No
 
 
 def test_too_few_devices(devices: list[jax.Device]) -> None:
-    with pytest.raises(PlanMismatchError, match="number of devices is 8 here but 16") as raised:
+    with pytest.raises(PlanMismatchError, match="number of devices is 8 here, but 16 are needed") as raised:
         device_mesh(MeshSpec((4, 4), ("data", "model")), devices)
     way = "For 16 virtual CPU devices, set XLA_FLAGS=--xla_force_host_platform_device_count=16 before jax is"
     assert way in str(raised.value)

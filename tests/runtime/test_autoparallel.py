@@ -1,5 +1,6 @@
 """The decorator behaves like ``jax.jit``: calls, options, transformations, threads."""
 
+import copy
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -186,6 +187,19 @@ def test_closes_over_another_shape_in_the_next_call() -> None:
     _close(jax.grad(lambda z: total(z))(jnp.ones(8)), jnp.arange(8.0))
 
 
+def test_what_is_closed_over_from_an_ended_transformation_is_refused() -> None:
+    held: list[Any] = []
+    planned = _planned(lambda x: (x * held[0]).sum(), pins={})
+
+    def outer(z: Any) -> jax.Array:
+        held[:] = [z]
+        return planned(jnp.arange(8.0))
+
+    jax.grad(outer)(2.0)
+    with pytest.raises(mw.TraceError, match="transformation that has ended"):
+        planned(jnp.arange(8.0))
+
+
 def test_lowering_what_is_closed_over_is_refused() -> None:
     def lowered(z: Any) -> Any:
         return _planned(lambda x: x * z, pins={}).lower(jnp.arange(8.0))
@@ -232,6 +246,34 @@ def test_methods_and_none_leaves() -> None:
     found = Model().__call__({"a": jnp.ones(8), "none": None})
     assert found["none"] is None
     np.testing.assert_allclose(found["a"], 3 * np.ones(8))
+
+
+def test_planned_methods_are_inspected_like_functions() -> None:
+    class Model:
+        @mw.autoparallel(cluster="cpu:8", mesh=(8,), static_argnums=0)
+        def apply(self, x: jax.Array) -> jax.Array:
+            return x * 2
+
+    model = Model()
+    assert model.apply.plan(_x()).arguments[0].path == "x"
+    assert "stablehlo" in model.apply.lower(_x()).as_text()
+    _close(model.apply(_x()), 2 * _x())
+    _close(model.apply.init(_params)["b"], jnp.ones(32))
+
+
+def test_copies_and_cleared_caches() -> None:
+    planned = _planned()
+    assert copy.deepcopy({"step": planned})["step"] is planned
+    plan = planned.plan(_params(), _x())
+    planned.clear_cache()
+    assert planned.plan(_params(), _x()) is not plan
+
+
+def test_elements_of_half_a_byte() -> None:
+    small = jnp.arange(8, dtype=jnp.int4)
+    planned = _planned(lambda x: x.astype(jnp.int32) * 2, pins={"x": P("data")})
+    for _ in range(2):
+        np.testing.assert_array_equal(planned(small), 2 * np.arange(8))
 
 
 def test_threads_share_one_plan() -> None:

@@ -5,6 +5,11 @@ from __future__ import annotations
 from .problem import Choice
 
 
+def is_over(bytes_: float, budget_bytes: float) -> bool:
+    """Whether memory passes a budget by more than the rounding of a bound."""
+    return bytes_ > budget_bytes + max(0.5, 1e-9 * abs(budget_bytes))
+
+
 class InfeasibleBudget(Exception):
     """No choice fits the budget, or the search found none. The caller turns this into a user error.
 
@@ -21,7 +26,7 @@ class InfeasibleBudget(Exception):
     def __init__(
         self, budget_bytes: float, least_budget_bytes: float, bound_bytes: float, point: int, choice: Choice
     ) -> None:
-        is_proven = bound_bytes > budget_bytes
+        is_proven = is_over(bound_bytes, budget_bytes)
         verdict = "nothing fits" if is_proven else "nothing was found to fit"
         super().__init__(
             f"{verdict} {budget_bytes:.6g} bytes; the least known to work is {least_budget_bytes:.6g} bytes "

@@ -17,6 +17,7 @@ from ...errors import SolverError
 from .backend import Limits
 from .deadline import NEVER
 from .exact import MAX_ROUNDS, least_exact
+from .failure import is_over
 from .lagrangian import Ascent
 from .problem import Choice
 
@@ -74,7 +75,7 @@ class Target:
         """Say whether to stop at a choice, both shares being larger by `spare`."""
         if lean.peak_bytes <= self.budget_bytes or lean.is_within(self.share + spare):
             return True
-        misses = lean.bound_bytes > self.budget_bytes
+        misses = is_over(lean.bound_bytes, self.budget_bytes)
         return misses and (lean.bound_bytes >= self.cutoff_bytes or lean.is_within(self.missed_share + spare))
 
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from .backend import Limits
 from .exact import solve_exact
-from .failure import InfeasibleBudget, NoAllowedChoice
+from .failure import InfeasibleBudget, NoAllowedChoice, is_over
 from .folding import fold, refine
 from .least import least_memory
 from .problem import Choice
@@ -63,7 +63,7 @@ def ensure_feasible(search: Search) -> None:
         return
     search.lean = least_memory(search)
     search.offer(search.lean.choice)
-    if search.lean.bound_bytes > search.budget_bytes:
+    if is_over(search.lean.bound_bytes, search.budget_bytes):
         report_misfit(search)
 
 
