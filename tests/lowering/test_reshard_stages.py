@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import itertools
+from pathlib import Path
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
 import pytest
 from jax.sharding import AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
 
+import meshwright as mw
 from meshwright.compiler.planner.layout import Layout, enumerate_layouts, spec_of
 from meshwright.compiler.planner.reshard import reshard_stages
 
 MESH = (2, 4)
 NAMES = ("x", "y")
 SHAPE = (16, 8)
+EAGER = Path(__file__).parents[1] / "numerics" / "eager.toml"
 LAYOUTS = enumerate_layouts(SHAPE, MESH)
 
 
@@ -56,4 +60,28 @@ def test_every_reshard_keeps_the_values_and_needs_no_full_copy(
 
     array = jnp.arange(np.prod(SHAPE), dtype=jnp.float32).reshape(SHAPE)
     np.testing.assert_array_equal(moved(array), 2 * array)
+    assert "Involuntary full rematerialization" not in capfd.readouterr().err
+
+
+def test_a_reshard_does_not_reach_back_through_what_propagation_laid_out(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    """The gradient of the logits is elementwise, so nothing but its operands says its layout."""
+
+    def loss(params: tuple[jax.Array, ...], x: jax.Array, labels: jax.Array) -> jax.Array:
+        inner, outer, bias = params
+        logits = jax.vmap(lambda row: outer @ row + bias)(jnp.tanh(x @ inner))
+        return optax.softmax_cross_entropy_with_integer_labels(logits, labels).mean()
+
+    def step(params: tuple[jax.Array, ...], x: jax.Array, labels: jax.Array) -> tuple[jax.Array, ...]:
+        return jax.tree.map(lambda p, g: p - g, params, jax.grad(loss)(params, x, labels))
+
+    params = jnp.ones((32, 32)) / 32, jnp.ones((8, 32)) / 32, jnp.ones(8)
+    batch = jnp.arange(8 * 32, dtype=jnp.float32).reshape(8, 32) / 256, jnp.zeros(8, jnp.int32)
+    planned = mw.autoparallel(step, cluster=mw.Cluster.load(EAGER), mesh=MESH)
+    jax.tree.map(
+        lambda found, wanted: np.testing.assert_allclose(found, wanted, atol=1e-6),
+        planned(params, *batch),
+        jax.jit(step)(params, *batch),
+    )
     assert "Involuntary full rematerialization" not in capfd.readouterr().err

@@ -18,7 +18,7 @@ import pytest
 
 import meshwright as mw
 from meshwright.compiler.plan.plan import ArraySpec
-from tests.zoo.rows import Row, save_row
+from tests.zoo.rows import KINDS, Row, save_row
 
 STEPS = 3
 MESH = (2, 4)
@@ -44,19 +44,22 @@ ClusterMaker = Callable[[int], mw.Cluster]
 
 
 def model(
-    package: str, name: str, *, fails: str | None = None
+    package: str, name: str, *, own: bool = False, kind: str = "", fails: str | None = None
 ) -> Callable[[Callable[[], Training]], Callable[[ClusterMaker], None]]:
     """Makes a test of a function that makes a ``Training``.
 
     Args:
         package: what the model is from.
         name: the architecture.
+        own: whether the architecture is the package's own code, unmodified.
+        kind: the one of ``KINDS`` that it stands for; empty where it stands for none.
         fails: why it is known not to work; the test is then expected to fail, and the row has the reason.
     """
+    assert not kind or kind in KINDS, f"{name}: no kind {kind!r}, there are {KINDS}"
 
     def decorate(make: Callable[[], Training]) -> Callable[[ClusterMaker], None]:
         def test(eager_cluster: ClusterMaker) -> None:
-            row = Row(package, name, reason=fails or "")
+            row = Row(package, name, own, kind, reason=fails or "")
             try:
                 _compare(make(), eager_cluster(math.prod(MESH)), row)
             except Exception as error:

@@ -13,6 +13,28 @@ ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / ".cache" / "zoo"
 
 
+KINDS = (
+    "transformer decoder, scanned layers",
+    "encoder-decoder, tied embeddings, relative bias",
+    "vision transformer",
+    "ConvNet, batch norm",
+    "U-Net",
+    "diffusion",
+    "mixture of experts",
+    "state space or linear recurrence",
+    "graph network",
+    "several optimizers: GAN, actor and critic",
+    "energy, gradient of a gradient",
+    "recurrent network",
+    "recommendation, large tables",
+    "physics simulation",
+    "normalizing flow",
+    "neural operator",
+    "reinforcement learning",
+)
+"""The kinds of model that the zoo is to have, in the page's order."""
+
+
 @dataclass
 class Row:
     """One model's line in ``docs/zoo.md``; filled as the test goes on.
@@ -20,6 +42,8 @@ class Row:
     Attributes:
         package: what the model is from.
         name: the architecture.
+        own: whether the architecture is the package's own code; else it is made here of the package's layers.
+        kind: which of ``KINDS`` it stands for, if any.
         mesh: logical mesh of the plan.
         state: how many of the state's arrays are split, and the part of the elements that a device holds.
         batch: distinct shardings of the batch's arrays.
@@ -31,6 +55,8 @@ class Row:
 
     package: str
     name: str
+    own: bool = False
+    kind: str = ""
     mesh: str = ""
     state: str = ""
     batch: str = ""

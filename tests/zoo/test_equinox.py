@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -10,23 +9,19 @@ import jax.numpy as jnp
 import pytest
 
 from tests.zoo.harness import Training, model
-from tests.zoo.training import cross_entropy, integers, mean_square, normal, train, train_with
+from tests.zoo.training import cross_entropy, integers, mean_square, normal, train_equinox, train_with
 
 eqx = pytest.importorskip("equinox")
 KEY = jax.random.key(0)
 BATCH = 8
 
 
-def trained(net: Any, loss: Callable[..., Any], batch: tuple[Any, ...]) -> Training:
-    """A step over the module's arrays; ``loss(net, *batch)``."""
-    params, static = eqx.partition(net, eqx.is_inexact_array)
-    return train(lambda params, *batch: loss(eqx.combine(params, static), *batch), params, batch)
-
-
 @model("equinox", "MLP")
 def test_mlp() -> Training:
     x, y = normal(0, 16, 8), normal(1, 16, 8)
-    return trained(eqx.nn.MLP(8, 8, 32, 2, key=KEY), lambda f, x, y: mean_square(jax.vmap(f)(x), y), (x, y))
+    return train_equinox(
+        eqx.nn.MLP(8, 8, 32, 2, key=KEY), lambda f, x, y: mean_square(jax.vmap(f)(x), y), (x, y)
+    )
 
 
 class PatchTransformer(eqx.Module):
@@ -57,11 +52,11 @@ class PatchTransformer(eqx.Module):
         return self.head(x.mean(0))
 
 
-@model("equinox", "vision transformer")
+@model("equinox", "vision transformer", kind="vision transformer")
 def test_vision_transformer() -> Training:
     images, labels = normal(0, BATCH, 3, 8, 8), integers(1, 8, BATCH)
     net = PatchTransformer(16, 2, KEY)
-    return trained(net, lambda f, x, y: cross_entropy(jax.vmap(f)(x), y), (images, labels))
+    return train_equinox(net, lambda f, x, y: cross_entropy(jax.vmap(f)(x), y), (images, labels))
 
 
 class BatchNormed(eqx.Module):
@@ -86,7 +81,7 @@ class BatchNormed(eqx.Module):
         return self.layers(x, state)
 
 
-@model("equinox", "ConvNet, batch norm by eqx.nn.State")
+@model("equinox", "ConvNet, batch norm by eqx.nn.State", kind="ConvNet, batch norm")
 def test_batch_norm() -> Training:
     images, labels = normal(0, BATCH, 3, 8, 8), integers(1, 8, BATCH)
     net, state = eqx.nn.make_with_state(BatchNormed)(KEY)
@@ -114,11 +109,11 @@ class Recurrent(eqx.Module):
         return self.head(jax.lax.scan(step, jnp.zeros(16), x)[0])
 
 
-@model("equinox", "GRU")
+@model("equinox", "GRU", kind="recurrent network")
 def test_gru() -> Training:
     x, y = normal(0, BATCH, 8, 8), normal(1, BATCH, 4)
     net = Recurrent(eqx.nn.GRUCell(8, 16, key=KEY), eqx.nn.Linear(16, 4, key=KEY))
-    return trained(net, lambda f, x, y: mean_square(jax.vmap(f)(x), y), (x, y))
+    return train_equinox(net, lambda f, x, y: mean_square(jax.vmap(f)(x), y), (x, y))
 
 
 @model("equinox", "MLP, eqx.filter_checkpoint and scanned layers")
@@ -135,4 +130,4 @@ def test_scanned() -> Training:
 
         return mean_square(jax.lax.scan(layer, x, arrays)[0], y)
 
-    return trained(stack, loss, (x, y))
+    return train_equinox(stack, loss, (x, y))

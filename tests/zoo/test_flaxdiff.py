@@ -35,7 +35,7 @@ def _denoiser(module: str, name: str, text: bool = True, **options: Any) -> Trai
     return train_with(loss, params, jax.random.key(1), (images, *context))
 
 
-@model("flaxdiff", "U-Net with attention and text")
+@model("flaxdiff", "U-Net with attention and text", own=True, kind="U-Net")
 def test_unet() -> Training:
     heads = ({"heads": 2}, {"heads": 2})
     return _denoiser(
@@ -49,23 +49,25 @@ def test_unet() -> Training:
     )
 
 
-@model("flaxdiff", "DiT: adaptive norm, rotary attention")
+@model("flaxdiff", "DiT: adaptive norm, rotary attention", own=True, kind="diffusion")
 def test_dit() -> Training:
     return _denoiser("simple_dit", "SimpleDiT", **PATCHES)
 
 
-@model("flaxdiff", "MM-DiT: image and text")
+@model("flaxdiff", "MM-DiT: image and text", own=True, kind="diffusion")
 def test_mmdit() -> Training:
     return _denoiser("simple_mmdit", "SimpleMMDiT", **PATCHES)
 
 
-@model("flaxdiff", "hybrid S5 state-space and attention DiT")
+@model(
+    "flaxdiff", "hybrid S5 state-space and attention DiT", own=True, kind="state space or linear recurrence"
+)
 def test_ssm_dit() -> Training:
     options = {**PATCHES, "block_pattern": ("ssm", "attn"), "ssm_state_dim": 8}
     return _denoiser("ssm_dit", "HybridSSMAttentionDiT", **options)
 
 
-@model("flaxdiff", "U-ViT: long skips")
+@model("flaxdiff", "U-ViT: long skips", own=True, kind="diffusion")
 def test_uvit() -> Training:
     options = {k: v for k, v in PATCHES.items() if k != "mlp_ratio"}
     return _denoiser("simple_vit", "UViT", dropout_rate=0.0, norm_groups=0, **options)

@@ -34,7 +34,7 @@ def _weights(**shapes: tuple[int, ...]) -> dict[str, jax.Array]:
     return {name: normal(i, *shape, scale=0.3) for i, (name, shape) in enumerate(shapes.items())}
 
 
-@model("jraph", "graph network: edges, nodes, globals")
+@model("jraph", "graph network: edges, nodes, globals", own=True, kind="graph network")
 def test_graph_network() -> Training:
     square = (WIDTH, WIDTH)
     params = _weights(edge=(4 * WIDTH, WIDTH), node=(4 * WIDTH, WIDTH), whole=(3 * WIDTH, WIDTH), out=square)
@@ -49,7 +49,7 @@ def test_graph_network() -> Training:
     return train(loss, params, (_graph(), normal(9, GRAPHS, WIDTH)), optax.sgd(0.05, momentum=0.9))
 
 
-@model("jraph", "graph convolution (Kipf and Welling)")
+@model("jraph", "graph convolution (Kipf and Welling)", own=True, kind="graph network")
 def test_graph_convolution() -> Training:
     params = _weights(first=(WIDTH, WIDTH), second=(WIDTH, 8))
 
@@ -63,7 +63,7 @@ def test_graph_convolution() -> Training:
     return train(loss, params, (_graph(), integers(5, 8, NODES)))
 
 
-@model("jraph", "graph attention (GAT): segment softmax")
+@model("jraph", "graph attention (GAT): segment softmax", own=True, kind="graph network")
 def test_graph_attention() -> Training:
     params = _weights(query=(WIDTH, WIDTH), logit=(2 * WIDTH, 1), out=(WIDTH, 8))
 
@@ -78,7 +78,7 @@ def test_graph_attention() -> Training:
     return train(loss, params, (_graph(), integers(5, 8, NODES)))
 
 
-@model("jraph", "deep sets")
+@model("jraph", "deep sets", own=True, kind="graph network")
 def test_deep_sets() -> Training:
     params = _weights(node=(2 * WIDTH, WIDTH), whole=(WIDTH, WIDTH))
 

@@ -1,67 +1,26 @@
-"""keras on its JAX backend: the stateless training step of its own guide, with an optax optimizer beside."""
+"""keras' layers and ``keras.applications`` on its JAX backend, with an optax optimizer or its own."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from typing import Any
 
 import jax
-import jax.numpy as jnp
-import optax
-import pytest
 
 from tests.zoo.harness import Training, model
-from tests.zoo.training import adam, cross_entropy, integers, normal
+from tests.zoo.keras_training import keras_module, train_keras
+from tests.zoo.training import cross_entropy, integers, normal
 
 BATCH, CLASSES = 8, 8
 
 
-def _keras() -> Any:
-    """The package; it reads its backend from the environment when it is first imported."""
-    os.environ["KERAS_BACKEND"] = "jax"
-    return pytest.importorskip("keras")
+def _trained(build: Callable[[Any], Any], x: jax.Array, **options: Any) -> Training:
+    """A classifier; ``build`` takes the package."""
+    keras = keras_module()
+    return train_keras(lambda: build(keras), cross_entropy, (x, integers(1, CLASSES, BATCH)), **options)
 
 
-def _trained(
-    build: Callable[[Any], Any], x: jax.Array, own_optimizer: bool = False, training: bool = True
-) -> Training:
-    keras = _keras()
-    keras.utils.set_random_seed(0)
-    net = build(keras)
-    labels = integers(1, CLASSES, BATCH)
-
-    def loss(trained: Any, others: Any, x: jax.Array, labels: jax.Array) -> Any:
-        logits, others = net.stateless_call(trained, others, x, training=training)
-        return cross_entropy(logits, labels), others
-
-    trained = [jnp.array(v.value) for v in net.trainable_variables]
-    others = [jnp.array(v.value) for v in net.non_trainable_variables]
-    if own_optimizer:
-        keras_optimizer = keras.optimizers.AdamW(0.01, epsilon=1e-3)
-        keras_optimizer.build(net.trainable_variables)
-        moments: Any = [jnp.array(v.value) for v in keras_optimizer.variables]
-
-        def update(trained: Any, grads: Any, moments: Any) -> tuple[Any, Any]:
-            return keras_optimizer.stateless_apply(moments, grads, trained)
-    else:
-        optimizer = adam()
-        moments = optimizer.init(trained)
-
-        def update(trained: Any, grads: Any, moments: Any) -> tuple[Any, Any]:
-            updates, moments = optimizer.update(grads, moments, trained)
-            return optax.apply_updates(trained, updates), moments
-
-    def step(state: Any, x: jax.Array, labels: jax.Array) -> tuple[Any, Any]:
-        trained, others, moments = state
-        (value, others), grads = jax.value_and_grad(loss, has_aux=True)(trained, others, x, labels)
-        trained, moments = update(trained, grads, moments)
-        return (trained, others, moments), value
-
-    return Training(step, (trained, others, moments), (x, labels))
-
-
-@model("keras", "ConvNet: batch norm, separable convolution, dropout")
+@model("keras", "ConvNet: batch norm, separable convolution, dropout", kind="ConvNet, batch norm")
 def test_convnet() -> Training:
     def build(keras: Any) -> Any:
         layers = keras.layers
@@ -95,7 +54,7 @@ def test_transformer() -> Training:
     return _trained(build, integers(2, 32, BATCH, 8), own_optimizer=True)
 
 
-@model("keras", "bidirectional LSTM and GRU")
+@model("keras", "bidirectional LSTM and GRU", kind="recurrent network")
 def test_recurrent() -> Training:
     def build(keras: Any) -> Any:
         layers = keras.layers
@@ -111,7 +70,7 @@ def test_recurrent() -> Training:
     return _trained(build, normal(0, BATCH, 8, 8))
 
 
-@model("keras", "MobileNetV2 (keras.applications), fixed statistics")
+@model("keras", "MobileNetV2 (keras.applications), fixed statistics", own=True)
 def test_mobilenet() -> Training:
     def build(keras: Any) -> Any:
         return keras.applications.MobileNetV2(

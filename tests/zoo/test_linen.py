@@ -66,12 +66,12 @@ def _decoder(**options: Any) -> Training:
     return train(loss, net.init(KEY, tokens[:, :-1]), (tokens,))
 
 
-@model("flax linen", "decoder, layers by nn.scan, tied embedding")
+@model("flax linen", "decoder, layers by nn.scan, tied embedding", kind="transformer decoder, scanned layers")
 def test_decoder_scan() -> Training:
     return _decoder()
 
 
-@model("flax linen", "decoder, layers by nn.scan and nn.remat")
+@model("flax linen", "decoder, layers by nn.scan and nn.remat", kind="transformer decoder, scanned layers")
 def test_decoder_scan_remat() -> Training:
     return _decoder(remat=True)
 
@@ -93,7 +93,7 @@ class ConvNet(nn.Module):
         return nn.Dense(8)(x.mean(axis=(1, 2)))
 
 
-@model("flax linen", "ResNet-like ConvNet, batch norm")
+@model("flax linen", "ResNet-like ConvNet, batch norm", kind="ConvNet, batch norm")
 def test_convnet() -> Training:
     images, labels = normal(0, 16, 8, 8, 3), integers(1, 8, 16)
     net = ConvNet()
@@ -126,17 +126,17 @@ def _recurrent(name: str) -> Training:
     return train(lambda p, x, y: mean_square(net.apply(p, x), y), net.init(KEY, x), (x, y))
 
 
-@model("flax linen", "LSTM")
+@model("flax linen", "LSTM", kind="recurrent network")
 def test_lstm() -> Training:
     return _recurrent("LSTM")
 
 
-@model("flax linen", "GRU")
+@model("flax linen", "GRU", kind="recurrent network")
 def test_gru() -> Training:
     return _recurrent("GRU")
 
 
-@model("flax linen", "simple RNN")
+@model("flax linen", "simple RNN", kind="recurrent network")
 def test_simple_rnn() -> Training:
     return _recurrent("simple RNN")
 
@@ -150,7 +150,7 @@ class Bidirectional(nn.Module):
         return nn.Dense(1)(nn.Bidirectional(forward, backward)(x, seq_lengths=lengths))
 
 
-@model("flax linen", "bidirectional LSTM, sequence lengths")
+@model("flax linen", "bidirectional LSTM, sequence lengths", kind="recurrent network")
 def test_bidirectional() -> Training:
     x, y, lengths = normal(0, BATCH, LENGTH, 8), normal(1, BATCH, LENGTH, 1), integers(2, LENGTH, BATCH) + 1
     net = Bidirectional()
@@ -170,7 +170,7 @@ class UNet(nn.Module):
         return nn.Conv(3, (1, 1))(jnp.concatenate([x, skip], -1))
 
 
-@model("flax linen", "U-Net: ConvTranspose, GroupNorm, skips")
+@model("flax linen", "U-Net: ConvTranspose, GroupNorm, skips", kind="U-Net")
 def test_unet() -> Training:
     x, y = normal(0, BATCH, 8, 8, 3), normal(1, BATCH, 8, 8, 3)
     net = UNet()

@@ -2,36 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import jax
 import jax.numpy as jnp
-import optax
 from flax import nnx
 
 from tests.zoo.harness import Training, model
-from tests.zoo.training import adam, cross_entropy, integers, mean_square, normal
+from tests.zoo.training import adam, cross_entropy, integers, mean_square, normal, train_nnx
 
 WIDTH, LENGTH, BATCH, WORDS = 16, 8, 8, 32
-
-
-def _trained(net: nnx.Module, loss: Callable[..., Any], batch: tuple[Any, ...]) -> Training:
-    """A step over the parameters; the other variables (statistics, random keys) are carried."""
-    graph, params, others = nnx.split(net, nnx.Param, ...)
-    optimizer = adam()
-
-    def value(params: Any, others: Any, *batch: Any) -> tuple[Any, Any]:
-        net = nnx.merge(graph, params, others, copy=True)
-        return loss(net, *batch), nnx.split(net, nnx.Param, ...)[2]
-
-    def step(state: Any, *batch: Any) -> tuple[Any, Any]:
-        params, others, moments = state
-        (result, others), grads = jax.value_and_grad(value, has_aux=True)(params, others, *batch)
-        updates, moments = optimizer.update(grads, moments, params)
-        return (optax.apply_updates(params, updates), others, moments), result
-
-    return Training(step, (params, others, optimizer.init(params)), batch)
 
 
 class Block(nnx.Module):
@@ -66,7 +46,7 @@ class Transformer(nnx.Module):
 @model("flax nnx", "transformer with dropout")
 def test_transformer() -> Training:
     tokens, labels = integers(0, WORDS, BATCH, LENGTH), integers(1, WORDS, BATCH, LENGTH)
-    return _trained(Transformer(nnx.Rngs(0)), lambda net, x, y: cross_entropy(net(x), y), (tokens, labels))
+    return train_nnx(Transformer(nnx.Rngs(0)), lambda net, x, y: cross_entropy(net(x), y), (tokens, labels))
 
 
 class ScannedLinears(nnx.Module):
@@ -91,7 +71,7 @@ class ScannedLinears(nnx.Module):
 @model("flax nnx", "MLP, layers by nnx.vmap and nnx.scan")
 def test_scan() -> Training:
     x, y = normal(0, 16, WIDTH), normal(1, 16, WIDTH)
-    return _trained(ScannedLinears(nnx.Rngs(0)), lambda net, x, y: mean_square(net(x), y), (x, y))
+    return train_nnx(ScannedLinears(nnx.Rngs(0)), lambda net, x, y: mean_square(net(x), y), (x, y))
 
 
 class ConvNet(nnx.Module):
@@ -109,10 +89,10 @@ class ConvNet(nnx.Module):
         return self.out(nnx.silu(self.group_norm(self.up(x))))
 
 
-@model("flax nnx", "ConvNet: BatchNorm, ConvTranspose, GroupNorm")
+@model("flax nnx", "ConvNet: BatchNorm, ConvTranspose, GroupNorm", kind="ConvNet, batch norm")
 def test_convnet() -> Training:
     x, y = normal(0, BATCH, 8, 8, 3), normal(1, BATCH, 8, 8, 3)
-    return _trained(ConvNet(nnx.Rngs(0)), lambda net, x, y: mean_square(net(x), y), (x, y))
+    return train_nnx(ConvNet(nnx.Rngs(0)), lambda net, x, y: mean_square(net(x), y), (x, y))
 
 
 class Recurrent(nnx.Module):
@@ -127,10 +107,10 @@ class Recurrent(nnx.Module):
         return self.head(self.gru(self.lstm(x)))
 
 
-@model("flax nnx", "LSTM and GRU")
+@model("flax nnx", "LSTM and GRU", kind="recurrent network")
 def test_recurrent() -> Training:
     x, y = normal(0, BATCH, LENGTH, 8), normal(1, BATCH, LENGTH, 1)
-    return _trained(Recurrent(nnx.Rngs(0)), lambda net, x, y: mean_square(net(x), y), (x, y))
+    return train_nnx(Recurrent(nnx.Rngs(0)), lambda net, x, y: mean_square(net(x), y), (x, y))
 
 
 class Adapted(nnx.Module):
@@ -148,7 +128,7 @@ class Adapted(nnx.Module):
 @model("flax nnx", "LoRA, Einsum, LinearGeneral")
 def test_adapted() -> Training:
     x, y = normal(0, 16, 8), normal(1, 16, 1)
-    return _trained(Adapted(nnx.Rngs(0)), lambda net, x, y: mean_square(net(x), y), (x, y))
+    return train_nnx(Adapted(nnx.Rngs(0)), lambda net, x, y: mean_square(net(x), y), (x, y))
 
 
 @model("flax nnx", "MLP, nnx.Optimizer")

@@ -20,7 +20,7 @@ def _mlp(*sizes: int) -> nn.Module:
     return nn.Sequential([x for size in sizes for x in (nn.Dense(size), nn.tanh)][:-1])
 
 
-@model("recipe", "GAN, two optimizers")
+@model("recipe", "GAN, two optimizers", kind="several optimizers: GAN, actor and critic")
 def test_gan() -> Training:
     maker, critic = _mlp(32, 8), _mlp(32, 1)
     real, noise = normal(0, 16, 8), normal(1, 16, 4)
@@ -46,7 +46,7 @@ def test_gan() -> Training:
     return Training(step, (m, c, makers.init(m), critics.init(c)), (real, noise))
 
 
-@model("recipe", "DLRM: large embedding tables, pairwise products")
+@model("recipe", "DLRM: large embedding tables, pairwise products", kind="recommendation, large tables")
 def test_dlrm() -> Training:
     tables, rows, width = 4, 512, 8
     bottom, top = _mlp(16, width), _mlp(16, 1)
@@ -68,7 +68,7 @@ def test_dlrm() -> Training:
     return train(loss, params, (dense, sparse, clicks), optax.adagrad(0.05, eps=1e-3))
 
 
-@model("recipe", "mixture of experts, top-2, capacity")
+@model("recipe", "mixture of experts, top-2, capacity", kind="mixture of experts")
 def test_experts() -> Training:
     experts, capacity = 8, 8
     params = {
@@ -90,7 +90,7 @@ def test_experts() -> Training:
     return train(loss, params, (normal(3, 32, WIDTH), normal(4, 32, WIDTH)))
 
 
-@model("recipe", "mixture of experts, sorted tokens and lax.ragged_dot")
+@model("recipe", "mixture of experts, sorted tokens and lax.ragged_dot", kind="mixture of experts")
 def test_ragged_experts() -> Training:
     experts = 4
     params = {"gate": normal(0, WIDTH, experts), "up": normal(1, experts, WIDTH, WIDTH, scale=0.2)}
@@ -107,7 +107,9 @@ def test_ragged_experts() -> Training:
     return train(loss, params, (normal(3, 32, WIDTH), normal(4, 32, WIDTH)))
 
 
-@model("recipe", "diagonal state-space layer by lax.associative_scan")
+@model(
+    "recipe", "diagonal state-space layer by lax.associative_scan", kind="state space or linear recurrence"
+)
 def test_state_space() -> Training:
     params = {
         "decay": normal(0, WIDTH),
@@ -126,7 +128,11 @@ def test_state_space() -> Training:
     return train(loss, params, (normal(3, BATCH, 16, 8), normal(4, BATCH, 16, 8)))
 
 
-@model("recipe", "selective state space (Mamba): depthwise convolution, scan")
+@model(
+    "recipe",
+    "selective state space (Mamba): depthwise convolution, scan",
+    kind="state space or linear recurrence",
+)
 def test_selective() -> Training:
     inner, states = 16, 4
     params = {
@@ -158,7 +164,7 @@ def test_selective() -> Training:
     return train(loss, params, (normal(4, BATCH, LENGTH, 8), normal(5, BATCH, LENGTH, 8)))
 
 
-@model("recipe", "energy and forces: gradient of a gradient")
+@model("recipe", "energy and forces: gradient of a gradient", kind="energy, gradient of a gradient")
 def test_forces() -> Training:
     net = _mlp(32, 1)
     places, forces = normal(0, BATCH, 6, 3), normal(1, BATCH, 6, 3, scale=0.1)
@@ -210,7 +216,11 @@ class EncoderDecoder(nn.Module):
         return embed.attend(nn.RMSNorm()(x))
 
 
-@model("recipe", "encoder-decoder (T5): tied embeddings, relative bias")
+@model(
+    "recipe",
+    "encoder-decoder (T5): tied embeddings, relative bias",
+    kind="encoder-decoder, tied embeddings, relative bias",
+)
 def test_encoder_decoder() -> Training:
     source, target = integers(0, WORDS, BATCH, LENGTH), integers(1, WORDS, BATCH, LENGTH + 1)
     net = EncoderDecoder()
@@ -221,7 +231,7 @@ def test_encoder_decoder() -> Training:
     return train(loss, net.init(KEY, source, target[:, :-1]), (source, target))
 
 
-@model("recipe", "heat equation, conductivity by gradient through lax.scan")
+@model("recipe", "heat equation, conductivity by gradient through lax.scan", kind="physics simulation")
 def test_heat() -> Training:
     start, end = normal(0, 4, 16, 16), normal(1, 4, 16, 16, scale=0.1)
 
@@ -300,7 +310,7 @@ def test_variational() -> Training:
     return train(loss, params, (x, jax.random.key(3)))
 
 
-@model("recipe", "policy gradient: sampled actions, lax.cond by step")
+@model("recipe", "policy gradient: sampled actions, lax.cond by step", kind="reinforcement learning")
 def test_policy() -> Training:
     net = _mlp(32, 4)
     optimizer = adam()

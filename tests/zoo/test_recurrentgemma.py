@@ -41,11 +41,21 @@ def _griffin(scan: str, checkpointing: bool) -> Training:
     return train(loss, net.init(jax.random.key(0), tokens[:, :-1], places), (tokens, places))
 
 
-@model("recurrentgemma", "Griffin, recurrence by lax.scan, remat")
+@model(
+    "recurrentgemma",
+    "Griffin, recurrence by lax.scan, remat",
+    own=True,
+    kind="state space or linear recurrence",
+)
 def test_griffin_loop() -> Training:
     return _griffin("LINEAR_NATIVE", checkpointing=True)
 
 
-@model("recurrentgemma", "Griffin, recurrence by associative scan")
+@model(
+    "recurrentgemma",
+    "Griffin, recurrence by associative scan",
+    own=True,
+    kind="state space or linear recurrence",
+)
 def test_griffin_associative() -> Training:
     return _griffin("ASSOCIATIVE_NATIVE", checkpointing=False)

@@ -26,7 +26,17 @@ def test_a_row_replaces_its_predecessor(tmp_path: Path) -> None:
 def test_page_counts_and_gives_reasons() -> None:
     page = render([Row("a", "x", equal=True, plan_s=1.1), Row("b", "y", reason="ValueError: p | q")])
     assert "2 models: 1 equal, 1 not yet." in page
+    assert "Of these, 0 are packages' own code in 0 packages." in page
     assert "**no**: ValueError: p \\| q" in page
+
+
+def test_page_says_whose_code_and_which_kind() -> None:
+    page = render([Row("a", "x", True, "U-Net"), Row("a", "y", False, "U-Net"), Row("b", "z", True)])
+    assert "Of these, 2 are packages' own code in 2 packages." in page
+    assert "| a | x | own |" in page
+    assert "| a | y | layers |" in page
+    assert "| U-Net | a: x | a: y |" in page
+    assert "| diffusion | - | - |" in page
 
 
 @pytest.mark.parametrize(

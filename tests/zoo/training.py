@@ -58,6 +58,35 @@ def train_with(
     return Training(step, (params, optimizer.init(params), extra), batch)
 
 
+def train_equinox(
+    net: Any,
+    loss: Callable[..., Any],
+    batch: tuple[Any, ...],
+    optimizer: optax.GradientTransformation | None = None,
+) -> Training:
+    """A step on ``loss(net, *batch)`` over the floating-point arrays of an equinox module."""
+    import equinox as eqx
+
+    params, static = eqx.partition(net, eqx.is_inexact_array)
+    return train(lambda params, *batch: loss(eqx.combine(params, static), *batch), params, batch, optimizer)
+
+
+def train_nnx(net: Any, loss: Callable[..., Any], batch: tuple[Any, ...]) -> Training:
+    """A step on ``loss(net, *batch)`` over a module's parameters.
+
+    The other variables (statistics, random keys) are carried.
+    """
+    from flax import nnx
+
+    graph, params, others = nnx.split(net, nnx.Param, ...)
+
+    def value(params: Any, others: Any, *batch: Any) -> tuple[Any, Any]:
+        net = nnx.merge(graph, params, others, copy=True)
+        return loss(net, *batch), nnx.split(net, nnx.Param, ...)[2]
+
+    return train_with(value, params, others, batch)
+
+
 def normal(seed: int, *shape: int, scale: float = 1.0) -> jax.Array:
     """Normal numbers, the same in each run."""
     return jnp.asarray(np.random.default_rng(seed).normal(size=shape) * scale, jnp.float32)
