@@ -153,13 +153,7 @@ class SpmdProgram:
         return self._moved(array, operand, wanted)
 
     def _moved(self, array: Any, value: Value, wanted: int) -> Any:
-        """The array by way of the stages.
-
-        It starts from its own layout, said again: where propagation gave it, a stage would reach back
-        through it and meet the partitioner halfway, in a step that it can only make by a full copy.
-        """
-        stages = self._stages(value, wanted)
-        for sharding in [self._kept(value), *stages] if stages else []:
+        for sharding in self._stages(value, wanted):
             array = self._constrain(array, sharding)
         return array
 
