@@ -21,6 +21,9 @@ ROUNDS = (0, 2, 3, 60)  # programs of one step, by effort
 CELL_LIMITS = (0, 3_000, 8_000, 50_000_000)  # columns of one program, by effort
 TINY_CELLS = 3_000  # columns of a program that is solved to the end
 SPLIT_CELLS = 20  # where tables are split, so many times larger programs are tried for their better bound
+# The same for programs with repeated blocks tied, which give no bound: one of 128,000 columns (gpt on
+# h100:8x8 with the least budget) took more than 200 s.
+TIED_CELLS = 4
 
 
 def solve_restricted(search: Search, kept: list[np.ndarray], is_relaxation: bool) -> bool:
@@ -34,7 +37,7 @@ def solve_restricted(search: Search, kept: list[np.ndarray], is_relaxation: bool
         if is_relaxation:
             search.raise_bound(search.best_s)
         return True
-    if not _is_small(search, inner.problem, wide=is_relaxation):
+    if not _is_small(search, inner.problem, SPLIT_CELLS if is_relaxation else 1):
         return False
     found = solve_exact(
         inner.problem,
@@ -65,7 +68,7 @@ def solve_tied(search: Search, folded: Folded) -> Choice | None:
     ascent.probe(np.zeros(0))
     if relaxation.is_exact and ascent.visited and problem.is_feasible(ascent.visited[0].choice):
         return inner.restore(ascent.visited[0].choice)
-    if not _is_small(search, problem, wide=True):
+    if not _is_small(search, problem, TIED_CELLS):
         return None
     rounds = _rounds(search, problem)
     found = solve_exact(
@@ -75,9 +78,9 @@ def solve_tied(search: Search, folded: Folded) -> Choice | None:
     return None if found.choice is None else inner.restore(found.choice)
 
 
-def _is_small(search: Search, problem: Problem, wide: bool) -> bool:
-    """Say whether a program is within the effort's limit (`wide`: with more room where tables are split)."""
-    larger = SPLIT_CELLS if wide and not search.ascent.relaxation.is_exact else 1
+def _is_small(search: Search, problem: Problem, split_room: int) -> bool:
+    """Say whether a program is within the effort's limit, so many times larger where tables are split."""
+    larger = 1 if search.ascent.relaxation.is_exact else split_room
     return _cells(problem) <= larger * CELL_LIMITS[search.options.effort]
 
 
