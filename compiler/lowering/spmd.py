@@ -1,10 +1,10 @@
 """Runs a program's graph again under ``jit``, with the plan's layouts as sharding constraints.
 
 XLA's partitioner follows constraints and fills in the rest. A constraint stands on every result whose layout
-the plan decides and does not merely hand through, and on every read in another layout than the value's own,
-so that the reshard happens where it was priced. Pending sums cannot be written as constraints; the next
-decided layout makes the partitioner reduce there. Regions are traced again with the constraints inside.
-Opaque calls, which the partitioner would make on gathered operands, are made on the planned parts.
+the plan decides, and on every read in another layout than the value's own, so that the reshard happens where
+it was priced. Pending sums cannot be written as constraints; the next decided layout makes the partitioner
+reduce there. Regions are traced again with the constraints inside. Opaque calls, which the partitioner would
+make on gathered operands, are made on the planned parts.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from typing import Any
 import jax
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
-from ..analysis.op_kind import is_fusible
 from ..analysis.user_shardings import CONSTRAINT
 from ..frontend.importer import REGION_PARAMS
 from ..ir import Graph, Node, Operand, Program, Value
@@ -74,7 +73,7 @@ class SpmdProgram:
             with equation_scope(node.source_info, node.context):
                 results = self._bind(node, operands)
             for value, result in zip(node.results, results, strict=True):
-                env[value] = self._constrain(result, self._decided(node, value))
+                env[value] = self._constrain(result, self._decided(value))
         return [_read(env, output) for output in graph.outputs]
 
     def _operand(self, node: Node, position: int, env: Mapping[Value, Any], copies: ReadCopies) -> Any:
@@ -121,19 +120,13 @@ class SpmdProgram:
         index = self._plan.values[value.index]
         return self._table[index] if index >= 0 else None
 
-    def _decided(self, node: Node, value: Value) -> NamedSharding | None:
-        """The constraint on a result; none where propagation from an operand of the same layout gives it."""
-        kept = self._plan.values[value.index]
-        if kept < 0 or value.type.rank == 0:
-            return None
-        if is_fusible(node) and any(self._same_as(o, value, kept) for o in node.operands):
-            return None
-        return self._table[kept]
+    def _decided(self, value: Value) -> NamedSharding | None:
+        """The constraint on a result.
 
-    def _same_as(self, operand: Operand, value: Value, kept: int) -> bool:
-        if not isinstance(operand, Value) or operand.type.shape != value.type.shape:
-            return False
-        return self._plan.values[operand.index] == kept
+        It stands on elementwise results too, whose layout an operand would hand on: a reshard after them
+        otherwise reaches back through them, and meets the partitioner halfway in a full copy.
+        """
+        return None if value.type.rank == 0 else self._kept(value)
 
     def _reshard(self, array: Any, operand: Operand, site: tuple[int, int, int]) -> Any:
         """The array in the layout wanted at a place, by way of the stages the planner priced."""
@@ -143,13 +136,7 @@ class SpmdProgram:
         return self._moved(array, operand, wanted)
 
     def _moved(self, array: Any, value: Value, wanted: int) -> Any:
-        """The array by way of the stages.
-
-        It starts from its own layout, said again: where propagation gave it, a stage would reach back
-        through it and meet the partitioner halfway, in a step that it can only make by a full copy.
-        """
-        stages = self._stages(value, wanted)
-        for sharding in [self._kept(value), *stages] if stages else []:
+        for sharding in self._stages(value, wanted):
             array = self._constrain(array, sharding)
         return array
 
