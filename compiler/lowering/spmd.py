@@ -1,25 +1,23 @@
 """Runs a program's graph again under ``jit``, with the plan's layouts as sharding constraints.
 
 XLA's partitioner follows constraints and fills in the rest. A constraint stands on every result whose layout
-the plan decides and does not merely hand through, on every value that is moved, and on every read in another
-layout than the value's own, so that the reshard happens where it was priced. Pending sums cannot be written
-as constraints; the next decided layout makes the partitioner reduce there. Regions are traced again with the
-constraints inside. Opaque calls, which the partitioner would make on gathered operands, are made on the
-planned parts.
+the plan decides, and on every read in another layout than the value's own, so that the reshard happens where
+it was priced. Pending sums cannot be written as constraints; the next decided layout makes the partitioner
+reduce there. Regions are traced again with the constraints inside. Opaque calls, which the partitioner would
+make on gathered operands, are made on the planned parts.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import jax
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
-from ..analysis.op_kind import is_fusible
 from ..analysis.user_shardings import CONSTRAINT
 from ..frontend.importer import REGION_PARAMS
-from ..ir import Graph, Node, Operand, Program, Value, walk_nodes
+from ..ir import Graph, Node, Operand, Program, Value
 from ..jax_compat import bind, closed_jaxpr_function, equation_scope, is_extended, open_jaxpr
 from ..plan import Plan
 from ..planner.layout import layout_of, spec_of
@@ -48,7 +46,6 @@ class SpmdProgram:
         self._layouts = [layout_of(entry, plan.mesh.axis_names) for entry in plan.layouts]
         self._table = [None if entry.partial else named_sharding(mesh, entry.spec) for entry in plan.layouts]
         self._reads = {(r.node, r.region, r.position): r.layout for r in plan.reshards}
-        self._resharded = _moved_values(program.graph, self._reads)
         self.argument_shardings = [named_sharding(mesh, a.spec) for a in plan.arguments]
         self.result_shardings = [named_sharding(mesh, r.spec) for r in plan.results]
 
@@ -76,7 +73,7 @@ class SpmdProgram:
             with equation_scope(node.source_info, node.context):
                 results = self._bind(node, operands)
             for value, result in zip(node.results, results, strict=True):
-                env[value] = self._constrain(result, self._decided(node, value))
+                env[value] = self._constrain(result, self._decided(value))
         return [_read(env, output) for output in graph.outputs]
 
     def _operand(self, node: Node, position: int, env: Mapping[Value, Any], copies: ReadCopies) -> Any:
@@ -124,26 +121,13 @@ class SpmdProgram:
         index = self._plan.values[value.index]
         return self._table[index] if index >= 0 else None
 
-    def _decided(self, node: Node, value: Value) -> NamedSharding | None:
-        """The constraint on a result; none where propagation from an operand of the same layout gives it.
+    def _decided(self, value: Value) -> NamedSharding | None:
+        """The constraint on a result.
 
-        A value that is moved always has one. Without, Shardy gives it the layout that its reader wants, so
-        that its operands are resharded all at once, and lets its other readers use the moved copy
-        (``sdy-apply-sharding-constraints``).
+        It stands on elementwise results too, whose layout an operand would hand on: a reshard after them
+        otherwise reaches back through them, and meets the partitioner halfway in a full copy.
         """
-        kept = self._plan.values[value.index]
-        if kept < 0 or value.type.rank == 0:
-            return None
-        if value.index in self._resharded:
-            return self._table[kept]
-        if is_fusible(node) and any(self._same_as(o, value, kept) for o in node.operands):
-            return None
-        return self._table[kept]
-
-    def _same_as(self, operand: Operand, value: Value, kept: int) -> bool:
-        if not isinstance(operand, Value) or operand.type.shape != value.type.shape:
-            return False
-        return self._plan.values[operand.index] == kept
+        return None if value.type.rank == 0 else self._kept(value)
 
     def _reshard(self, array: Any, operand: Operand, site: tuple[int, int, int]) -> Any:
         """The array in the layout wanted at a place, by way of the stages the planner priced."""
@@ -193,20 +177,6 @@ class SpmdProgram:
     def _run_with(self, graph: Graph, constants: Sequence[Any], arguments: Sequence[Any]) -> list[Any]:
         traced = Graph(graph.inputs, graph.constants, tuple(constants), graph.nodes, graph.outputs)
         return self._run(traced, arguments)
-
-
-def _moved_values(graph: Graph, reads: Collection[tuple[int, int, int]]) -> frozenset[int]:
-    """Indices of values that are read in another layout than their own."""
-    places = [(-1, 0, graph.outputs)]
-    for node in walk_nodes(graph):
-        places.append((node.index, -1, node.operands))
-        places += [(node.index, i, region.outputs) for i, region in enumerate(node.regions)]
-    return frozenset(
-        operand.index
-        for node, region, operands in places
-        for position, operand in enumerate(operands)
-        if isinstance(operand, Value) and (node, region, position) in reads
-    )
 
 
 def _read(env: Mapping[Value, Any], operand: Operand) -> Any:

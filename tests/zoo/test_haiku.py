@@ -51,7 +51,7 @@ def test_transformer() -> Training:
     return _trained(_transformer, (tokens, labels), cross_entropy)
 
 
-@model("dm-haiku", "ResNet v2 (hk.nets.ResNet, one bottleneck a group)")
+@model("dm-haiku", "ResNet v2 (hk.nets.ResNet, one bottleneck a group)", own=True, kind="ConvNet, batch norm")
 def test_resnet() -> Training:
     images, labels = normal(0, BATCH, 32, 32, 3), integers(1, 8, BATCH)
 
@@ -64,7 +64,17 @@ def test_resnet() -> Training:
     return _with_statistics(forward, images, labels)
 
 
-@model("dm-haiku", "MobileNet v1 layers: depthwise and pointwise, batch norm")
+@model("dm-haiku", "MobileNet v1 (hk.nets.MobileNetV1, four blocks)", own=True, kind="ConvNet, batch norm")
+def test_mobilenet() -> Training:
+    images, labels = normal(0, BATCH, 32, 32, 3), integers(1, 8, BATCH)
+
+    def forward(x: jax.Array) -> jax.Array:
+        return hk.nets.MobileNetV1((1, 2, 1, 2), (8, 16, 16, 32), num_classes=8)(x, True)
+
+    return _with_statistics(forward, images, labels)
+
+
+@model("dm-haiku", "MobileNet v1 layers: depthwise and pointwise, batch norm", kind="ConvNet, batch norm")
 def test_separable() -> Training:
     images, labels = normal(0, BATCH, 8, 8, 3), integers(1, 8, BATCH)
 
@@ -78,7 +88,7 @@ def test_separable() -> Training:
     return _with_statistics(forward, images, labels)
 
 
-@model("dm-haiku", "deep RNN: two LSTMs by hk.dynamic_unroll")
+@model("dm-haiku", "deep RNN: two LSTMs by hk.dynamic_unroll", kind="recurrent network")
 def test_deep_rnn() -> Training:
     x, y = normal(0, LENGTH, BATCH, 8), normal(1, LENGTH, BATCH, 1)
 
@@ -89,7 +99,7 @@ def test_deep_rnn() -> Training:
     return _trained(forward, (x, y), mean_square)
 
 
-@model("dm-haiku", "convolutional LSTM")
+@model("dm-haiku", "convolutional LSTM", kind="recurrent network")
 def test_conv_lstm() -> Training:
     x, y = normal(0, 4, BATCH, 6, 6, 3), normal(1, 4, BATCH, 6, 6, 4)
 

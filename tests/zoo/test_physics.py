@@ -15,7 +15,12 @@ from tests.zoo.training import adam, mean_square, normal, train
 ATOMS = 16
 
 
-@model("jax-md", "molecular dynamics, Morse parameters by gradient through the simulation")
+@model(
+    "jax-md",
+    "molecular dynamics, Morse parameters by gradient through the simulation",
+    own=True,
+    kind="physics simulation",
+)
 def test_fluid() -> Training:
     jax_md = pytest.importorskip("jax_md")
     displacement, shift = jax_md.space.periodic(8.0)
@@ -33,7 +38,12 @@ def test_fluid() -> Training:
     return train(loss, params, (places, grid), optax.sgd(1e-2))
 
 
-@model("jax-md", "Behler-Parrinello potential, energy and forces")
+@model(
+    "jax-md",
+    "Behler-Parrinello potential, energy and forces",
+    own=True,
+    kind="energy, gradient of a gradient",
+)
 def test_behler_parrinello() -> Training:
     jax_md = pytest.importorskip("jax_md")
     from flax import nnx
@@ -50,7 +60,7 @@ def test_behler_parrinello() -> Training:
     return train(loss, params, (places, forces))
 
 
-@model("brax", "analytic policy gradient through the pendulum")
+@model("brax", "analytic policy gradient through the pendulum", own=True, kind="physics simulation")
 def test_pendulum() -> Training:
     envs = pytest.importorskip("brax.envs")
     env = envs.get_environment("inverted_pendulum", backend="generalized")
@@ -73,3 +83,22 @@ def test_pendulum() -> Training:
         return (optax.apply_updates(params, updates), moments), value
 
     return Training(step, (params, optimizer.init(params)), (start,))
+
+
+@model(
+    "jax-md", "graph network potential, energy and forces", own=True, kind="energy, gradient of a gradient"
+)
+def test_graph_potential() -> Training:
+    jax_md = pytest.importorskip("jax_md")
+    from flax import nnx
+
+    displacement, _ = jax_md.space.free()
+    energy = jax_md.energy.graph_network(displacement, 3.0, key=jax.random.key(0), mlp_sizes=(16, 16))
+    graph, params, others = nnx.split(energy.model, nnx.Param, ...)
+    places, forces = normal(0, 8, 6, 3, scale=1.5), normal(1, 8, 6, 3, scale=0.1)
+
+    def loss(params: Any, places: jax.Array, forces: jax.Array) -> jax.Array:
+        net = nnx.merge(graph, params, others)
+        return mean_square(-jax.vmap(jax.grad(net))(places), forces)
+
+    return train(loss, params, (places, forces))
