@@ -13,6 +13,7 @@ from typing import Any
 import jax
 import jax.extend.core as jex_core
 from jax._src import api_util as _api_util
+from jax._src import array as _array
 from jax._src import config as _config
 from jax._src import core as _core
 from jax._src import dtypes as _dtypes
@@ -31,7 +32,8 @@ closed_jaxpr_function = jex_core.jaxpr_as_fun
 InvalidResult = _api_util.InternalFloatingPointError
 # All settings that a trace depends on, hashable: ``enable_x64``, default precision, device, mesh and others.
 trace_context = _config.trace_context
-Tracer = _core.Tracer
+# The class of every array that holds data, unlike tracers.
+ConcreteArray = _array.ArrayImpl
 
 _KEY_IMPLEMENTATIONS = {"key<fry>": "threefry2x32", "key<rbg>": "rbg", "key<urbg>": "unsafe_rbg"}
 _LIBRARY_MARKS = ("/site-packages/", "/dist-packages/", "/lib/python3")

@@ -13,7 +13,7 @@ import numpy as np
 from ..compiler.errors import ArgumentError
 from ..compiler.frontend import TraceOptions
 from ..compiler.frontend.parameters import positional_parameters, static_names, static_positions
-from ..compiler.jax_compat import Tracer, trace_context
+from ..compiler.jax_compat import ConcreteArray, trace_context
 
 _PYTHON_SCALARS = frozenset({bool, int, float, complex})
 _MOST_NAMED = 3
@@ -171,7 +171,7 @@ def _is_usable(leaf: Any) -> bool:
 
 def is_deleted(leaf: Any) -> bool:
     """Whether an argument's leaf is an array that was given away before."""
-    return isinstance(leaf, jax.Array) and not isinstance(leaf, Tracer) and leaf.is_deleted()
+    return type(leaf) is ConcreteArray and leaf.is_deleted()
 
 
 def _some(paths: Sequence[str]) -> str:
