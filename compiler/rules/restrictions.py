@@ -15,9 +15,16 @@ def restricted(node: Node, rule: FactorRule) -> FactorRule:
     """A rule without the splits that must not be used for a node."""
     if node.op.startswith("scatter") and _updates_one_place(node):
         return _fix_scattered_dims(node, rule)
-    if node.op == "conv_general_dilated" and node.params["feature_group_count"] > 1:
-        return _fix_features(node, rule) if _is_pointwise(node) else _fix_within_groups(node, rule)
+    if node.op == "conv_general_dilated":
+        return _restricted_convolution(node, rule)
     return rule
+
+
+def _restricted_convolution(node: Node, rule: FactorRule) -> FactorRule:
+    has_features, has_batches = (node.params[f"{name}_group_count"] > 1 for name in ("feature", "batch"))
+    if has_features:
+        rule = _fix_features(node, rule) if _is_pointwise(node) else _fix_within_groups(node, rule)
+    return _fix_summed_windows(node, rule) if has_features or has_batches else rule
 
 
 def _updates_one_place(node: Node) -> bool:
@@ -47,6 +54,17 @@ def _fix_within_groups(node: Node, rule: FactorRule) -> FactorRule:
     outputs = rule.results[0][numbers.out_spec[1]]
     within = {*inputs, *outputs} - ({*inputs} & {*outputs})
     return replace(rule, reduced=rule.reduced - within, fixed=rule.fixed | within)
+
+
+def _fix_summed_windows(node: Node, rule: FactorRule) -> FactorRule:
+    """The spatial dims of a grouped convolution's contraction stay whole.
+
+    Contractions of grouped convolutions are made on parts (``local_call``), where windows that reach over the
+    edge of a part would need their neighbours.
+    """
+    spatial = {f for d in node.params["dimension_numbers"].lhs_spec[2:] for f in rule.operands[0][d]}
+    summed = spatial & rule.reduced
+    return replace(rule, reduced=rule.reduced - summed, fixed=rule.fixed | summed)
 
 
 def _is_pointwise(node: Node) -> bool:
