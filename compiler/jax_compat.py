@@ -22,6 +22,11 @@ from jaxlib.mlir import passmanager as _passmanager
 
 from .ir.graph import Operand, Source
 
+try:
+    from jax._src.random.prng import PRNGKeyArray as _PRNGKeyArray
+except ImportError:  # before jax 0.10.2
+    from jax._src.prng import PRNGKeyArray as _PRNGKeyArray  # pyright: ignore[reportMissingImports]
+
 ClosedJaxpr = jex_core.ClosedJaxpr
 Jaxpr = jex_core.Jaxpr
 JaxprEqn = jex_core.JaxprEqn
@@ -32,8 +37,8 @@ closed_jaxpr_function = jex_core.jaxpr_as_fun
 InvalidResult = _api_util.InternalFloatingPointError
 # All settings that a trace depends on, hashable: ``enable_x64``, default precision, device, mesh and others.
 trace_context = _config.trace_context
-# The class of every array that holds data, unlike tracers.
-ConcreteArray = _array.ArrayImpl
+# The classes of arrays that hold data, unlike tracers.
+CONCRETE_ARRAYS = frozenset({_array.ArrayImpl, _PRNGKeyArray})
 
 _KEY_IMPLEMENTATIONS = {"key<fry>": "threefry2x32", "key<rbg>": "rbg", "key<urbg>": "unsafe_rbg"}
 _LIBRARY_MARKS = ("/site-packages/", "/dist-packages/", "/lib/python3")
@@ -58,10 +63,15 @@ def in_explicit_mesh() -> bool:
 def no_explicit_mesh() -> Iterator[None]:
     """Leaves a context mesh with ``Explicit`` axes, whose types do not hold once a plan splits arrays."""
     if in_explicit_mesh():
-        with jax.sharding.use_abstract_mesh(jax.sharding.AbstractMesh((), ())):
+        with no_context_mesh():
             yield
     else:
         yield
+
+
+def no_context_mesh() -> Any:
+    """A context without the mesh that ``jax.set_mesh`` set."""
+    return jax.sharding.use_abstract_mesh(jax.sharding.AbstractMesh((), ()))
 
 
 def user_source(source_info: Any) -> Source | None:

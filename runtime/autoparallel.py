@@ -24,6 +24,7 @@ from ..compiler.plan import Plan, program_fingerprint
 from ..compiler.planner import MeshLike, PinLike, PlanOptions, given_mesh, plan_program
 from ..compiler.rules import RuleBook
 from ..cost_models.cluster import Cluster
+from .bound_method import BoundAutoParallel
 from .conventions import CONVENTIONS, Convention, convention_of
 from .executable import Executable, OtherSignature
 from .invalid_results import InvalidResult, explain_invalid
@@ -31,6 +32,9 @@ from .local_cluster import local_cluster
 from .plan_check import check_arguments, check_plan
 from .signature import Call, CallReader
 from .state_init import init_state
+
+# Options of a search, which a given plan makes useless.
+_SEARCHING = ("mesh", "pins", "budget_bytes", "time_limit_s")
 
 ClusterLike = str | Cluster | None
 
@@ -232,6 +236,9 @@ class AutoParallel:
     def with_options(self, **changed: Any) -> AutoParallel:
         """The same function under other options; names are those of ``autoparallel``."""
         options = {**self._options(), **changed}
+        if changed.get("plan") is not None:
+            # It takes the place of what was asked of a search before.
+            options.update({name: None for name in _SEARCHING if name not in changed})
         return autoparallel(self.fun, **options)
 
     def _options(self) -> dict[str, Any]:
@@ -271,34 +278,9 @@ def _check_function(fun: Any, options: TraceOptions) -> None:
     try:
         options.jit(fun)
     except (TypeError, ValueError) as error:
-        name = getattr(fun, "__name__", repr(fun))
+        name = function_name(fun) if callable(fun) else repr(fun)
         given = ", ".join(f"{key}={value!r}" for key, value in vars(options).items() if value is not None)
         raise ArgumentError(f"autoparallel of {name}{f' with {given}' if given else ''}: {error}") from error
-
-
-class BoundAutoParallel:
-    """A planned method of one object: ``step.plan(batch)`` for ``step.plan(model, batch)``."""
-
-    def __init__(self, planned: AutoParallel, instance: Any) -> None:
-        """Binds a planned function to its first argument."""
-        functools.update_wrapper(self, planned.fun, updated=())
-        self.__self__, self.__func__ = instance, planned
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Runs the method planned."""
-        return self.__func__(self.__self__, *args, **kwargs)
-
-    def plan(self, *args: Any, **kwargs: Any) -> Plan:
-        """See ``AutoParallel.plan``."""
-        return self.__func__.plan(self.__self__, *args, **kwargs)
-
-    def lower(self, *args: Any, **kwargs: Any) -> jax.stages.Lowered:
-        """See ``AutoParallel.lower``."""
-        return self.__func__.lower(self.__self__, *args, **kwargs)
-
-    def init(self, init_fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-        """See ``AutoParallel.init``."""
-        return self.__func__.init(init_fn, *args, **kwargs)
 
 
 _state = threading.local()
@@ -362,8 +344,9 @@ def autoparallel(
         ArgumentError, InvalidMeshError, PinError, UnknownClusterError: for wrong options, at once.
         MeshwrightError: at the first call or ``plan``, for what can be seen only with arguments.
     """
-    searching = {"mesh": mesh, "pins": pins, "budget_bytes": budget_bytes, "time_limit_s": time_limit_s}
-    given = _given_plan(plan, [name for name, value in searching.items() if value not in (None, {})])
+    searching = dict(zip(_SEARCHING, (mesh, pins, budget_bytes, time_limit_s), strict=True))
+    asked = [name for name, value in searching.items() if value is not None and not _is_empty(value)]
+    given = _given_plan(plan, asked)
     options = PlanOptions(mesh, {} if pins is None else pins, budget_bytes, effort, time_limit_s)
     if progress is not None and not callable(progress):
         raise ArgumentError(f"progress={progress!r} is no function: give one that takes a line of text.")
@@ -377,6 +360,10 @@ def autoparallel(
         progress=progress,
     )
     return make if fun is None else make(fun)
+
+
+def _is_empty(option: Any) -> bool:
+    return isinstance(option, Mapping) and not option
 
 
 def _given_plan(plan: Any, searching: Sequence[str]) -> Plan | None:

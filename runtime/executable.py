@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 import jax
 
 from ..compiler.ir import Program
-from ..compiler.jax_compat import ConcreteArray, no_explicit_mesh, trace_context
+from ..compiler.jax_compat import CONCRETE_ARRAYS, no_explicit_mesh, trace_context
 from ..compiler.lowering import SpmdProgram, device_mesh
 from ..compiler.plan import Plan
 from .signature import Call, is_weak
+
+_SMALL = re.compile(r"u?int[24]$|float4")
 
 
 class OtherSignature(Exception):
@@ -48,6 +51,9 @@ class Executable:
         self._donated = _donated_positions(program, call)
         self.donates = bool(self._donated)
         self._context = call.context
+        # Compiled ahead of time, JAX does not run on elements of less than a byte; jit does, but would also
+        # trace the program again for other arguments.
+        self._is_small = any(_SMALL.match(str(a.dtype)) for a in call.avals)
         self._plain = not call.names and not call.static_positions and not call.static_keywords
         # Only of scalars is the weak type in doubt; arrays are weak where they were to begin with.
         self._weak = [(i, a.weak_type) for i, a in enumerate(call.avals) if a.weak_type or a.shape == ()]
@@ -64,13 +70,13 @@ class Executable:
         XLA's executable checks shapes, types and structure, but would take a weakly typed number for a strong
         one, which promotes otherwise, and does not know under which of JAX's settings it was traced.
         """
-        if not self._plain or self._context != trace_context():
+        if not self._plain or self._is_small or self._context != trace_context():
             return False
         leaves = jax.tree.leaves(args)
         if len(leaves) != len(self._call.avals):
             return False
         # Given to XLA's executable, an array that was donated before ends the process. A list is faster.
-        if any([leaf.is_deleted() for leaf in leaves if type(leaf) is ConcreteArray]):  # noqa: C419
+        if any([leaf.is_deleted() for leaf in leaves if type(leaf) in CONCRETE_ARRAYS]):  # noqa: C419
             return False
         return all(is_weak(leaves[i]) == weak for i, weak in self._weak)
 
@@ -89,11 +95,9 @@ class Executable:
         """
         return self.lowered.compile()
 
-    @functools.cached_property
+    @property
     def _run(self) -> Any:
-        # Compiled ahead of time JAX cannot run arrays of less than a byte an element.
-        small = any("int4" in str(a.dtype) or "int2" in str(a.dtype) for a in self._call.avals)
-        return self._jitted if small else self.compiled
+        return self._jitted if self._is_small else self.compiled
 
     def call(self, dynamic: Sequence[Any]) -> Any:
         """Runs the program; arguments that lie elsewhere are moved first.

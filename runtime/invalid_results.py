@@ -7,6 +7,7 @@ from typing import Any, NoReturn
 
 import jax
 
+from ..compiler.frontend import function_name
 from ..compiler.jax_compat import InvalidResult
 
 __all__ = ["InvalidResult", "explain_invalid"]
@@ -31,8 +32,7 @@ def explain_invalid(
     Raises:
         FloatingPointError: always; from the operation where it can be found.
     """
-    name = getattr(fun, "__name__", type(fun).__name__)
-    found = f"the planned program of {name} returned {error.ty}"
+    found = f"the planned program of {function_name(fun)} returned {error.ty}"
     if has_donated:
         raise FloatingPointError(
             f"{found}; its arguments were donated, so that it cannot be run again: call it without donation "

@@ -13,7 +13,7 @@ import numpy as np
 from ..compiler.errors import ArgumentError
 from ..compiler.frontend import TraceOptions
 from ..compiler.frontend.parameters import positional_parameters, static_names, static_positions
-from ..compiler.jax_compat import ConcreteArray, trace_context
+from ..compiler.jax_compat import CONCRETE_ARRAYS, trace_context
 
 _PYTHON_SCALARS = frozenset({bool, int, float, complex})
 _MOST_NAMED = 3
@@ -171,7 +171,7 @@ def _is_usable(leaf: Any) -> bool:
 
 def is_deleted(leaf: Any) -> bool:
     """Whether an argument's leaf is an array that was given away before."""
-    return type(leaf) is ConcreteArray and leaf.is_deleted()
+    return type(leaf) in CONCRETE_ARRAYS and leaf.is_deleted()
 
 
 def _some(paths: Sequence[str]) -> str:
@@ -186,7 +186,7 @@ def _type_of(leaf: Any) -> str:
 
 
 def _is_array_like(leaf: Any) -> bool:
-    if isinstance(leaf, np.ndarray):
+    if isinstance(leaf, np.ndarray | np.generic):
         return leaf.dtype.kind not in "OSUMm"
     return isinstance(leaf, (*_SCALARS, jax.Array, jax.ShapeDtypeStruct)) or hasattr(leaf, "__jax_array__")
 

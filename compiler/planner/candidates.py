@@ -68,7 +68,8 @@ class Candidates:
         if self.best is None or candidate.is_better_than(self.best):
             self.best = candidate
 
-    def add_failure(self, mesh: LogicalMesh, model: Model, failure: InfeasibleBudget) -> None:
-        """Takes the answer on one mesh where nothing fits."""
+    def add_failure(self, mesh: LogicalMesh, model: Model, failure: InfeasibleBudget, is_over: bool) -> None:
+        """Takes the answer on one mesh where nothing fits, or was found to fit before time was over."""
+        self.is_cut_short |= is_over and not failure.is_proven
         self.tried.append((mesh.shape, None))
         self.failures.append((model, failure))

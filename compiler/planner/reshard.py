@@ -73,7 +73,7 @@ def reshard_steps(
     if moved:
         steps.append(Step(Collective.ALL_TO_ALL, tuple(sorted(moved)), local * _size(moved, mesh_shape)))
     local /= _size(slices.late, mesh_shape)
-    if _reorders(type_.shape, source, target, mesh_shape):
+    if _reorders(type_.shape, source, target, mesh_shape) or _arrives_out_of_order(slices, source, target):
         axes = tuple(sorted({*at, *to}))
         steps.append(Step(Collective.PERMUTE, axes, local * _size(axes, mesh_shape)))
     if gathered:
@@ -133,7 +133,7 @@ def copy_bytes_matrix(
 ) -> NDArray[np.float64]:
     """Bytes of the copy a reshard makes on each device.
 
-    None where nothing is communicated: taking a slice is fused into what reads it.
+    Zero where nothing is communicated: taking a slice is fused into what reads it.
     """
     kept = [(_places(t), t.partial) for t in targets]
     made = [t.local_bytes(type_, mesh_shape) for t in targets]
@@ -187,6 +187,17 @@ def _slice(shape: Sequence[int], source: Layout, target: Layout, mesh_shape: Seq
             else:
                 late.append(axis)
     return _Slices(tuple(early), tuple(joined), tuple(late), tuple(map(tuple, dims)))
+
+
+def _arrives_out_of_order(slices: _Slices, source: Layout, target: Layout) -> bool:
+    """Whether an axis that is sliced late should stand before one that was exchanged."""
+    first = [list(dim) for dim in slices.dims]
+    *_, last = first, *_exchanges(first, target)
+    for dim, wanted in zip(last, target.dims, strict=True):
+        held = [a for a in dim if a in wanted] + [a for a in wanted if a in slices.late]
+        if held != [a for a in wanted if a not in source.partial]:
+            return True
+    return False
 
 
 def _can_join(

@@ -77,7 +77,7 @@ def plan_program(
         try:
             found.add(mesh, model, solve(model.problem, _solve_options(model, options, deadline, found)))
         except InfeasibleBudget as failure:
-            found.add_failure(mesh, model, failure)
+            found.add_failure(mesh, model, failure, deadline.is_over())
         except NoAllowedChoice as failure:
             raise SolverError(
                 f"{program.name} has no layouts that can follow one another on mesh {mesh.shape}. This is a "

@@ -15,7 +15,7 @@ from jax.sharding import Mesh, PartitionSpec
 
 from ..errors import ArgumentError, UnsupportedError
 from ..ir import Node
-from ..jax_compat import bind
+from ..jax_compat import bind, no_context_mesh
 from .declared import OPAQUE, declaration_of
 from .factor import FactorRule, TensorFactors
 from .pallas_grid import Shapes, pallas_params, resized
@@ -164,9 +164,11 @@ def sharded_call(
         return [jax.lax.psum(x, summed) for x in made] if summed else made
 
     # A kernel's results carry no record of the axes they vary over, so there is nothing to check them by.
-    return jax.shard_map(
+    call = jax.shard_map(
         part, mesh=mesh, in_specs=tuple(specs[:count]), out_specs=list(specs[count:]), check_vma=False
-    )(*operands)
+    )
+    with no_context_mesh():
+        return call(*operands)
 
 
 def _row_major(array: Any) -> Any:

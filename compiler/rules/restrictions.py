@@ -21,10 +21,13 @@ def restricted(node: Node, rule: FactorRule) -> FactorRule:
 
 
 def _restricted_convolution(node: Node, rule: FactorRule) -> FactorRule:
-    has_features, has_batches = (node.params[f"{name}_group_count"] > 1 for name in ("feature", "batch"))
-    if has_features:
-        rule = _fix_features(node, rule) if _is_pointwise(node) else _fix_within_groups(node, rule)
-    return _fix_summed_windows(node, rule) if has_features or has_batches else rule
+    numbers = node.params["dimension_numbers"]
+    if node.params["feature_group_count"] > 1:
+        fix = _fix_features if _is_pointwise(node) else _fix_within_groups
+        rule = fix(node, rule, numbers.lhs_spec[1])
+    if node.params["batch_group_count"] > 1:
+        rule = _fix_within_groups(node, rule, numbers.lhs_spec[0])
+    return _fix_summed_windows(node, rule)
 
 
 def _updates_one_place(node: Node) -> bool:
@@ -43,24 +46,24 @@ def _fix_scattered_dims(node: Node, rule: FactorRule) -> FactorRule:
     return replace(rule, reduced=rule.reduced - factors, fixed=rule.fixed | factors)
 
 
-def _fix_within_groups(node: Node, rule: FactorRule) -> FactorRule:
-    """Of features only whole groups are split.
+def _fix_within_groups(node: Node, rule: FactorRule, grouped: int) -> FactorRule:
+    """Of grouped dims (``grouped`` of the input, features of kernel and output) whole groups are split.
 
     XLA (jaxlib 0.10.2, CPU) cuts the features of a group without cutting the number of groups: results are
     wrong, or the convolution is refused, as with 2 groups of 4 output features over (2, 2, 2) devices.
     """
     numbers = node.params["dimension_numbers"]
-    inputs = rule.operands[0][numbers.lhs_spec[1]]
-    outputs = rule.results[0][numbers.out_spec[1]]
-    within = {*inputs, *outputs} - ({*inputs} & {*outputs})
+    inputs, kernel = {*rule.operands[0][grouped]}, {*rule.operands[1][numbers.rhs_spec[0]]}
+    outputs = {*rule.results[0][numbers.out_spec[1]]}
+    within = (inputs | kernel | outputs) - (inputs & kernel)
     return replace(rule, reduced=rule.reduced - within, fixed=rule.fixed | within)
 
 
 def _fix_summed_windows(node: Node, rule: FactorRule) -> FactorRule:
-    """The spatial dims of a grouped convolution's contraction stay whole.
+    """Spatial dims that a convolution sums over (a kernel's gradient does) stay whole.
 
-    Contractions of grouped convolutions are made on parts (``local_call``), where windows that reach over the
-    edge of a part would need their neighbours.
+    XLA (jaxlib 0.10.2, CPU) sums over devices that hold the same parts as well, so that results come out
+    multiplied. Made on parts (``local_call``), windows that reach over an edge would need its neighbours.
     """
     spatial = {f for d in node.params["dimension_numbers"].lhs_spec[2:] for f in rule.operands[0][d]}
     summed = spatial & rule.reduced
@@ -73,8 +76,8 @@ def _is_pointwise(node: Node) -> bool:
     return all(kernel[d] == 1 for d in spatial)
 
 
-def _fix_features(node: Node, rule: FactorRule) -> FactorRule:
+def _fix_features(node: Node, rule: FactorRule, grouped: int) -> FactorRule:
     """XLA (jaxlib 0.10.2, CPU) aborts on a depthwise convolution of kernel size 1 with split channels."""
     numbers = node.params["dimension_numbers"]
-    factors = {*rule.operands[0][numbers.lhs_spec[1]], *rule.results[0][numbers.out_spec[1]]}
+    factors = {*rule.operands[0][grouped], *rule.results[0][numbers.out_spec[1]]}
     return replace(rule, reduced=rule.reduced - factors, fixed=rule.fixed | factors)

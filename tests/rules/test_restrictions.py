@@ -46,16 +46,18 @@ def test_channels_of_a_pointwise_depthwise_convolution_stay_whole() -> None:
 _NHWC = ("NHWC", "HWIO", "NHWC")
 # The kernel's gradient of a depthwise convolution, as JAX writes it.
 _GRADIENT = lax.ConvDimensionNumbers((3, 0, 1, 2), (3, 0, 1, 2), (2, 3, 0, 1))
-GROUPED: dict[str, tuple[dict[str, Any], tuple[int, ...], tuple[int, ...]]] = {
+CONVOLUTIONS: dict[str, tuple[dict[str, Any], tuple[int, ...], tuple[int, ...]]] = {
     "features": ({"feature_group_count": 2, "dimension_numbers": _NHWC}, (2, 4, 4, 8), (3, 3, 4, 8)),
     "depthwise": ({"feature_group_count": 8, "dimension_numbers": _NHWC}, (2, 4, 4, 8), (3, 3, 1, 8)),
+    "kernel's gradient": ({"dimension_numbers": _GRADIENT}, (4, 4, 4, 8), (4, 4, 4, 8)),
+    "batches of two": ({"batch_group_count": 4, "dimension_numbers": _GRADIENT}, (4, 4, 4, 8), (4, 4, 4, 8)),
     "batches": ({"batch_group_count": 8, "dimension_numbers": _GRADIENT}, (4, 4, 4, 8), (4, 4, 4, 8)),
 }
 
 
-@pytest.mark.parametrize("name", GROUPED)
-def test_every_split_of_a_grouped_convolution_is_executed_right(name: str) -> None:
-    options, *shapes = GROUPED[name]
+@pytest.mark.parametrize("name", CONVOLUTIONS)
+def test_every_split_of_a_convolution_is_executed_right(name: str) -> None:
+    options, *shapes = CONVOLUTIONS[name]
 
     def convolution(x: jax.Array, w: jax.Array) -> jax.Array:
         return lax.conv_general_dilated(x, w, (1, 1), ((1, 1), (1, 1)), **options)

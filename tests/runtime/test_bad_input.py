@@ -137,9 +137,19 @@ def test_a_state_that_was_donated_before(by_name: bool) -> None:
     _still_works(planned)
 
 
+def test_a_random_key_that_was_donated_before() -> None:
+    planned = mw.autoparallel(lambda key: jax.random.split(key)[0], cluster="cpu:8", donate_argnums=0)
+    first = planned(jax.random.key(0))
+    planned(first)
+    with pytest.raises(mw.ArgumentError, match=r"key is no longer there"):
+        planned(first)
+
+
 def test_arrays_of_objects_and_texts() -> None:
     with pytest.raises(mw.ArgumentError, match=r"params/w is .* ndarray of object"):
         _planned()({"w": np.array([object()])}, {"x": np.ones(3)})
+    with pytest.raises(mw.ArgumentError, match=r"params/w is .*str_"):
+        _planned()({"w": np.str_("a")}, {"x": np.ones(3)})
 
 
 def test_arguments_of_another_structure_than_a_given_plan() -> None:
