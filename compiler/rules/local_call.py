@@ -6,6 +6,7 @@ alone; a Pallas kernel also holds a grid (``pallas_grid``).
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
@@ -202,8 +203,12 @@ def _part(shape: tuple[int, ...], spec: PartitionSpec, mesh: Mesh) -> tuple[int,
 def possible_rule(node: Node, rule: FactorRule) -> FactorRule:
     """The rule with factors cut down to what the call can be made on: whole blocks of a Pallas kernel.
 
-    A factor of 64 rows in blocks of 8 becomes one of 8, which can be split, and one of 8, which cannot.
+    A factor of 64 rows in blocks of 8 becomes one of 8, which can be split, and one of 8, which cannot. A
+    callback's reduced factors stay whole: on the CPU, devices that wait in the sum after it may hold all the
+    threads that another device's callback needs, for ever.
     """
+    if node.op in _CALLBACKS:
+        return dataclasses.replace(rule, reduced=frozenset(), fixed=rule.fixed | rule.reduced)
     if node.op != "pallas_call":
         return rule
     sizes, fixed = list(rule.sizes), set(rule.fixed)
