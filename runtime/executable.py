@@ -72,13 +72,15 @@ class Executable:
         """
         if not self._plain or self._is_small or self._context != trace_context():
             return False
+        if not self._weak and not self.donates:
+            return True
         leaves = jax.tree.leaves(args)
         if len(leaves) != len(self._call.avals):
             return False
         # Given to XLA's executable, an array that was donated before ends the process. A list is faster.
         if any([leaf.is_deleted() for leaf in leaves if type(leaf) in CONCRETE_ARRAYS]):  # noqa: C419
             return False
-        return all(is_weak(leaves[i]) == weak for i, weak in self._weak)
+        return not self._weak or all(is_weak(leaves[i]) == weak for i, weak in self._weak)
 
     @functools.cached_property
     def lowered(self) -> jax.stages.Lowered:
