@@ -110,9 +110,7 @@ def main(
     batches = common.digit_batches(common.digits()[0], batch, steps, seed)
     init, key = functools.partial(init_state, config=config), jax.random.key(seed)
 
-    step = mw.autoparallel(
-        train_step, cluster=mw.Cluster.load(cluster), mesh=common.parse_mesh(mesh), donate_argnums=0
-    )
+    step = mw.autoparallel(train_step, cluster=mw.Cluster.load(cluster), mesh=mesh or None, donate_argnums=0)
     common.show_plan(step.plan(*example_args(config)))
     planned = common.train(f"{cluster}, planned", step, step.init(init, key), batches, batch, "digits")
     plain = jax.jit(train_step, donate_argnums=0)

@@ -5,7 +5,6 @@ Nothing here is part of meshwright; it is the code any training script has aroun
 
 import math
 import os
-import re
 import sys
 import sysconfig
 import time
@@ -68,15 +67,6 @@ def use_virtual_devices(cluster: str) -> None:
     if loaded.hardware.kind == "cpu" and _COUNT_FLAG not in os.environ.get("XLA_FLAGS", ""):
         jax.config.update("jax_platforms", "cpu")
         jax.config.update("jax_num_cpu_devices", loaded.num_devices)
-
-
-def parse_mesh(text: str) -> tuple[int, ...] | None:
-    """Reads `2x4` as (2, 4), and an empty text as None: the planner chooses."""
-    if not text:
-        return None
-    if not re.fullmatch(r"\d+(x\d+)*", text):
-        raise typer.BadParameter(f"{text!r} is no mesh: write 2x4", param_hint="--mesh")
-    return tuple(int(part) for part in text.split("x"))
 
 
 @lru_cache(maxsize=1)

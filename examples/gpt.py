@@ -173,9 +173,7 @@ def main(
     batches = common.text_batches(common.stdlib_text()[0], batch, length, steps, seed)
     init, key, size = functools.partial(init_state, config=config), jax.random.key(seed), batch * length
 
-    step = mw.autoparallel(
-        train_step, cluster=mw.Cluster.load(cluster), mesh=common.parse_mesh(mesh), donate_argnums=0
-    )
+    step = mw.autoparallel(train_step, cluster=mw.Cluster.load(cluster), mesh=mesh or None, donate_argnums=0)
     common.show_plan(step.plan(*example_args(config)))
     planned = common.train(f"{cluster}, planned", step, step.init(init, key), batches, size, "tokens")
     plain = jax.jit(train_step, donate_argnums=0)

@@ -203,9 +203,7 @@ def main(
     )
     function = make_train_step(config)
 
-    step = mw.autoparallel(
-        function, cluster=mw.Cluster.load(cluster), mesh=common.parse_mesh(mesh), donate_argnums=0
-    )
+    step = mw.autoparallel(function, cluster=mw.Cluster.load(cluster), mesh=mesh or None, donate_argnums=0)
     common.show_plan(step.plan(*example_args(config)))
     planned = common.train(f"{cluster}, planned", step, step.init(init, key), batches, size, "tokens")
     plain = jax.jit(function, donate_argnums=0)

@@ -27,14 +27,12 @@ from ..cost_models.cluster import Cluster
 from .bound_method import BoundAutoParallel
 from .conventions import CONVENTIONS, Convention, convention_of
 from .executable import Executable, OtherSignature
+from .given_plan import SEARCHING, given_plan
 from .invalid_results import InvalidResult, explain_invalid
 from .local_cluster import local_cluster
 from .plan_check import check_arguments, check_plan
 from .signature import Call, CallReader
 from .state_init import init_state
-
-# Options of a search, which a given plan makes useless.
-_SEARCHING = ("mesh", "pins", "budget_bytes", "time_limit_s")
 
 ClusterLike = str | Cluster | None
 
@@ -238,7 +236,7 @@ class AutoParallel:
         options = {**self._options(), **changed}
         if changed.get("plan") is not None:
             # It takes the place of what was asked of a search before.
-            options.update({name: None for name in _SEARCHING if name not in changed})
+            options.update({name: None for name in SEARCHING if name not in changed})
         return autoparallel(self.fun, **options)
 
     def _options(self) -> dict[str, Any]:
@@ -344,9 +342,8 @@ def autoparallel(
         ArgumentError, InvalidMeshError, PinError, UnknownClusterError: for wrong options, at once.
         MeshwrightError: at the first call or ``plan``, for what can be seen only with arguments.
     """
-    searching = dict(zip(_SEARCHING, (mesh, pins, budget_bytes, time_limit_s), strict=True))
-    asked = [name for name, value in searching.items() if value is not None and not _is_empty(value)]
-    given = _given_plan(plan, asked)
+    searching = dict(zip(SEARCHING, (mesh, pins, budget_bytes, time_limit_s), strict=True))
+    given = given_plan(plan, searching)
     options = PlanOptions(mesh, {} if pins is None else pins, budget_bytes, effort, time_limit_s)
     if progress is not None and not callable(progress):
         raise ArgumentError(f"progress={progress!r} is no function: give one that takes a line of text.")
@@ -360,31 +357,6 @@ def autoparallel(
         progress=progress,
     )
     return make if fun is None else make(fun)
-
-
-def _is_empty(option: Any) -> bool:
-    return isinstance(option, Mapping) and not option
-
-
-def _given_plan(plan: Any, searching: Sequence[str]) -> Plan | None:
-    """The plan that the option ``plan`` names; refuses it beside options of a search."""
-    if plan is not None and searching:
-        raise ArgumentError(
-            "plan= fixes mesh, shardings and memory already, and nothing is searched: leave out "
-            f"{' and '.join(f'{name}=' for name in searching)}, or plan anew without plan=."
-        )
-    if plan is None or isinstance(plan, Plan):
-        return plan
-    if isinstance(plan, str | os.PathLike):
-        return _loaded(plan)
-    raise ArgumentError(f"plan={plan!r} is no plan: give a Plan, or the path of a plan file.")
-
-
-def _loaded(path: str | os.PathLike[str]) -> Plan:
-    try:
-        return Plan.load(path)
-    except OSError as error:
-        raise ArgumentError(f"plan={os.fspath(path)!r} cannot be read: {error.strerror or error}.") from error
 
 
 def plan(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from ..compiler.errors import PlanMismatchError
@@ -23,10 +23,6 @@ def check_arguments(plan: Plan, paths: Sequence[str], avals: Sequence[Any]) -> N
         PlanMismatchError: with the first argument that differs.
     """
     found = {path: f"{a.dtype}{list(a.shape)}" for path, a in zip(paths, avals, strict=True)}
-    _check_paths(plan, found)
-
-
-def _check_paths(plan: Plan, found: Mapping[str, str]) -> None:
     planned = {a.path: f"{a.dtype}{list(a.shape)}" for a in plan.arguments}
     for path in [*planned, *found]:
         if planned.get(path) != found.get(path):
@@ -34,7 +30,7 @@ def _check_paths(plan: Plan, found: Mapping[str, str]) -> None:
 
 
 def check_plan(plan: Plan, program: Program, cluster: Cluster | None) -> None:
-    """Checks that a plan is for this program and cluster.
+    """Checks that a plan is for this program and cluster; its arguments are those of the plan already.
 
     Args:
         plan: the plan.
@@ -42,9 +38,8 @@ def check_plan(plan: Plan, program: Program, cluster: Cluster | None) -> None:
         cluster: the cluster the user named, if any.
 
     Raises:
-        PlanMismatchError: with the first argument, result or device count that differs.
+        PlanMismatchError: with what differs first: donation, the computation, or the cluster.
     """
-    _check_paths(plan, {v.path: f"{v.type.dtype}{list(v.type.shape)}" for v in program.graph.inputs})
     for argument, donated in zip(plan.arguments, program.donated, strict=True):
         if argument.donated != donated:
             raise PlanMismatchError(f"donation of {argument.path}", argument.donated, donated)

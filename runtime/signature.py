@@ -17,7 +17,6 @@ from ..compiler.jax_compat import CONCRETE_ARRAYS, trace_context
 
 _PYTHON_SCALARS = frozenset({bool, int, float, complex})
 _MOST_NAMED = 3
-_SCALARS = (bool, int, float, complex, np.generic)
 
 
 @dataclass(frozen=True, eq=False)
@@ -188,7 +187,9 @@ def _type_of(leaf: Any) -> str:
 def _is_array_like(leaf: Any) -> bool:
     if isinstance(leaf, np.ndarray | np.generic):
         return leaf.dtype.kind not in "OSUMm"
-    return isinstance(leaf, (*_SCALARS, jax.Array, jax.ShapeDtypeStruct)) or hasattr(leaf, "__jax_array__")
+    return isinstance(leaf, (*_PYTHON_SCALARS, jax.Array, jax.ShapeDtypeStruct)) or hasattr(
+        leaf, "__jax_array__"
+    )
 
 
 def _abstract(leaf: Any) -> jax.ShapeDtypeStruct:

@@ -194,8 +194,8 @@ def _arrives_out_of_order(slices: _Slices, source: Layout, target: Layout) -> bo
     first = [list(dim) for dim in slices.dims]
     *_, last = first, *_exchanges(first, target)
     for dim, wanted in zip(last, target.dims, strict=True):
-        held = [a for a in dim if a in wanted] + [a for a in wanted if a in slices.late]
-        if held != [a for a in wanted if a not in source.partial]:
+        ordered = [a for a in wanted if a not in source.partial]
+        if [a for a in dim if a in ordered] + [a for a in ordered if a in slices.late] != ordered:
             return True
     return False
 

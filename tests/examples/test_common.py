@@ -38,11 +38,6 @@ def test_digits_are_split_once(common: ModuleType) -> None:
     assert set(held_out["label"]) == set(range(10))
 
 
-@pytest.mark.parametrize(("text", "mesh"), [("", None), ("8", (8,)), ("2x4", (2, 4)), ("2x2x2", (2, 2, 2))])
-def test_parse_mesh(common: ModuleType, text: str, mesh: tuple[int, ...] | None) -> None:
-    assert common.parse_mesh(text) == mesh
-
-
 @pytest.mark.parametrize(
     ("at", "factor", "same"),
     [

@@ -11,7 +11,13 @@ import pytest
 from meshwright.compiler.ir import TensorType
 from meshwright.compiler.planner.edges import EdgeTable
 from meshwright.compiler.planner.layout import Layout, enumerate_layouts, replicated
-from meshwright.compiler.planner.reshard import Step, copy_bytes_matrix, reshard_steps, reshard_time_s
+from meshwright.compiler.planner.reshard import (
+    Step,
+    copy_bytes_matrix,
+    reshard_stages,
+    reshard_steps,
+    reshard_time_s,
+)
 from meshwright.cost_models.cluster import Cluster
 from meshwright.cost_models.collectives import Collective, collective_time_s
 from meshwright.cost_models.mesh import LogicalMesh
@@ -125,6 +131,14 @@ def test_padded_parts_of_other_sizes_begin_elsewhere() -> None:
     assert reshard_steps(even, coarse, fine, (2, 4)) == ()
     assert [s.kind for s in reshard_steps(uneven, coarse, fine, (2, 4)) or ()] == [Collective.PERMUTE]
     assert reshard_steps(uneven, replicated(1), fine, (2, 4)) == ()
+
+
+def test_a_sum_into_padded_parts_is_made_whole_first() -> None:
+    pending, target = Layout(((), ()), (0,)), Layout(((0,), ()))
+    uneven, even = TensorType((30, 4), "float32", 4), TensorType((32, 4), "float32", 4)
+    assert [s.kind for s in reshard_steps(uneven, pending, target, (8,)) or ()] == [Collective.ALL_REDUCE]
+    assert [s.kind for s in reshard_steps(even, pending, target, (8,)) or ()] == [Collective.REDUCE_SCATTER]
+    assert reshard_stages((30, 4), pending, target, (8,)) == (replicated(2), target)
 
 
 _RECEIVED = {
