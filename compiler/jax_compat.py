@@ -37,16 +37,14 @@ closed_jaxpr_function = jex_core.jaxpr_as_fun
 InvalidResult = _api_util.InternalFloatingPointError
 # All settings that a trace depends on, hashable: ``enable_x64``, default precision, device, mesh and others.
 trace_context = _config.trace_context
+# Whether no JAX transformation is being traced on this thread, so that arguments are concrete.
+outside_any_trace = _core.trace_state_clean
 # The classes of arrays that hold data, unlike tracers.
-CONCRETE_ARRAYS = frozenset({_array.ArrayImpl, _PRNGKeyArray})
+ArrayImpl = _array.ArrayImpl
+CONCRETE_ARRAYS = frozenset({ArrayImpl, _PRNGKeyArray})
 
 _KEY_IMPLEMENTATIONS = {"key<fry>": "threefry2x32", "key<rbg>": "rbg", "key<urbg>": "unsafe_rbg"}
 _LIBRARY_MARKS = ("/site-packages/", "/dist-packages/", "/lib/python3")
-
-
-def outside_any_trace() -> bool:
-    """Whether no JAX transformation is being traced on this thread, so that arguments are concrete."""
-    return _core.trace_state_clean()
 
 
 def jit_is_disabled() -> bool:

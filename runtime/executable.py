@@ -10,11 +10,13 @@ from typing import Any
 import jax
 
 from ..compiler.ir import Program
-from ..compiler.jax_compat import CONCRETE_ARRAYS, no_explicit_mesh, trace_context
+from ..compiler.jax_compat import no_explicit_mesh, trace_context
 from ..compiler.lowering import SpmdProgram, device_mesh
 from ..compiler.plan import Plan
-from .signature import Call, is_weak
+from .signature import Call, any_deleted, is_weak
 
+# Without the Python frames of ``jax.tree.leaves``: this is read at every call.
+_flatten = jax.tree_util.default_registry.flatten
 _SMALL = re.compile(r"u?int[24]$|float4")
 
 
@@ -54,9 +56,10 @@ class Executable:
         # Compiled ahead of time, JAX does not run on elements of less than a byte; jit does, but would also
         # trace the program again for other arguments.
         self._is_small = any(_SMALL.match(str(a.dtype)) for a in call.avals)
-        self._plain = not call.names and not call.static_positions and not call.static_keywords
+        self._is_direct = not (self._is_small or call.names or call.static_positions or call.static_keywords)
         # Only of scalars is the weak type in doubt; arrays are weak where they were to begin with.
         self._weak = [(i, a.weak_type) for i, a in enumerate(call.avals) if a.weak_type or a.shape == ()]
+        self._reads_leaves = self.donates or bool(self._weak)
 
         def planned(*dynamic: Any) -> Any:
             return jax.tree.unflatten(program.out_tree, spmd(jax.tree.leaves(dynamic)))
@@ -65,22 +68,22 @@ class Executable:
         self._jitted = jax.jit(planned, donate_argnums=self._donated, **self.boundary)
 
     def takes(self, args: Sequence[Any]) -> bool:
-        """Whether a call by position alone can go straight to ``call``.
+        """Whether a call by position alone, outside of any trace, can go straight to ``call``.
 
         XLA's executable checks shapes, types and structure, but would take a weakly typed number for a strong
         one, which promotes otherwise, and does not know under which of JAX's settings it was traced.
         """
-        if not self._plain or self._is_small or self._context != trace_context():
+        if not self._is_direct or self._context != trace_context():
             return False
-        if not self._weak and not self.donates:
+        if not self._reads_leaves:
             return True
-        leaves = jax.tree.leaves(args)
+        leaves, _ = _flatten(args)
         if len(leaves) != len(self._call.avals):
             return False
-        # Given to XLA's executable, an array that was donated before ends the process. A list is faster.
-        if any([leaf.is_deleted() for leaf in leaves if type(leaf) in CONCRETE_ARRAYS]):  # noqa: C419
+        # Given to XLA's executable, an array that was donated before ends the process.
+        if any_deleted(leaves):
             return False
-        return not self._weak or all(is_weak(leaves[i]) == weak for i, weak in self._weak)
+        return all([is_weak(leaves[i]) == weak for i, weak in self._weak])  # noqa: C419 -- the faster
 
     @functools.cached_property
     def lowered(self) -> jax.stages.Lowered:
@@ -97,10 +100,6 @@ class Executable:
         """
         return self.lowered.compile()
 
-    @property
-    def _run(self) -> Any:
-        return self._jitted if self._is_small else self.compiled
-
     def call(self, dynamic: Sequence[Any]) -> Any:
         """Runs the program; arguments that lie elsewhere are moved first.
 
@@ -108,7 +107,7 @@ class Executable:
             OtherSignature: where shapes, types or structure differ; nothing has run then.
         """
         try:
-            return self._run(*dynamic)
+            return self.compiled(*dynamic)
         except TypeError as error:
             raise OtherSignature from error
         except ValueError as error:
@@ -118,7 +117,7 @@ class Executable:
 
     def call_placed(self, dynamic: Sequence[Any]) -> Any:
         """Moves arguments to where the plan wants them, then runs. Donated ones are gone after it as well."""
-        run = self._run
+        run = self._jitted if self._is_small else self.compiled
         result = run(*jax.device_put(tuple(dynamic), self._in_shardings))
         # Not before: on its own device a moved array may share the original's memory.
         for original in self._given_away(dynamic):
