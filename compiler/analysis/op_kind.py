@@ -74,6 +74,11 @@ def is_fusible(node: Node) -> bool:
     return op_kind(node) is OpKind.ELEMENTWISE and not node.effectful
 
 
+def writes_in_place(node: Node) -> bool:
+    """Whether XLA may write a result over an operand of the same size that is read there last."""
+    return is_fusible(node) or node.op.startswith("scatter") or node.op == "dynamic_update_slice"
+
+
 def fuses_operands(node: Node) -> bool:
     """Whether XLA computes the operands inside the operation's own loop: fused operations and reductions."""
     return is_fusible(node) or op_kind(node) is OpKind.REDUCTION

@@ -14,6 +14,8 @@ import numpy as np
 
 from ...cost_models.mesh import LogicalMesh
 from ..analysis.fusion import FusedOperation, fused_operations
+from ..analysis.op_kind import writes_in_place
+from ..analysis.recomputation import recomputed_values
 from ..ir import Graph, Node, Operand, Program, Value
 from ..rules import RuleBook
 from .edges import EdgeTable, Layouts
@@ -61,6 +63,7 @@ class ModelBuilder:
         self._reads: list[Read] = []
         self._definitions: dict[Value, Definition] = {}
         self._operations: dict[FusedOperation, int] = {}
+        self._recomputed: dict[Value, tuple[Value, ...]] = {}
 
     def build(self, budget_bytes: float | None) -> Model:
         """Builds the model.
@@ -87,6 +90,12 @@ class ModelBuilder:
             weight: how often it runs per step.
         """
         fused = fused_operations(graph)
+        written = {value for operation in set(fused.values()) for value in operation.materialised}
+        self._recomputed.update(
+            recomputed_values(
+                graph, {*written, *graph.inputs, *graph.constants}, self._mesh.cluster.hardware.kind
+            )
+        )
         for node in graph.nodes:
             if node.regions and node.op in REGION_MODELS:
                 REGION_MODELS[node.op](self, node, weight)
@@ -124,6 +133,14 @@ class ModelBuilder:
         """Where an operand's layout is decided; None for literals and what stands for them."""
         return self._definitions.get(operand) if isinstance(operand, Value) else None
 
+    def touch(self, operand: Operand) -> None:
+        """An operand is read now: it, or what it is made again from, is alive until here."""
+        if isinstance(operand, Value):
+            for value in self._recomputed.get(operand, (operand,)):
+                definition = self._definitions.get(value)
+                if definition is not None:
+                    self.lifetimes.touch(definition)
+
     def read(
         self,
         sites: tuple[Site, ...],
@@ -149,7 +166,7 @@ class ModelBuilder:
         source = self.definition(operand)
         if source is None or not isinstance(operand, Value):
             return None
-        self.lifetimes.touch(source)
+        self.touch(operand)
         cost = self._edges.cost(operand.type, source.layouts, targets, weight)
         edge = None
         if source.variable == reader:
@@ -200,7 +217,10 @@ class ModelBuilder:
         self._read_operands(operation, place, variable, menu, weight)
         first = sum(len(n.results) for n in operation.nodes[:place])
         for port, result in enumerate(node.results, first):
-            self._define(result, variable, port, menu, alive=result in operation.materialised)
+            kept = result in operation.materialised and result not in self._recomputed
+            self._define(result, variable, port, menu, alive=kept)
+            if kept and writes_in_place(node):
+                self._overwrite_one(node, result)
 
     def _read_operands(
         self, operation: FusedOperation, place: int, variable: int, menu: Menu, weight: float
@@ -210,15 +230,18 @@ class ModelBuilder:
         for wire in dict.fromkeys(w for w in operation.wires[place] if w is not None):
             value = operation.operands[wire]
             if wire in earlier:
-                self._touch(value)
+                self.touch(value)
             else:
                 sites = _sites(operation, wire)
                 self.read(sites, variable, menu.operands[wire], value, weight, operation.nodes[place])
 
-    def _touch(self, value: Value) -> None:
-        definition = self.definition(value)
-        if definition is not None:
-            self.lifetimes.touch(definition)
+    def _overwrite_one(self, node: Node, result: Value) -> None:
+        """A loop, and an update in place, writes its result over an operand that is read there last."""
+        for operand in node.operands:
+            definition = self.definition(operand)
+            same_size = operand.type.bytes == result.type.bytes
+            if definition is not None and same_size and self.lifetimes.overwrite(definition):
+                return
 
     def _add(self, variable: Variable, menu: Menu, costs: np.ndarray | None = None) -> int:
         self._variables.append(variable)

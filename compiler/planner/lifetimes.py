@@ -21,6 +21,7 @@ class Lifetimes:
         self._bytes: dict[tuple[int, int], np.ndarray] = {}
         self._copies: dict[int, tuple[int, int, np.ndarray]] = {}
         self._to_end: set[tuple[int, int]] = set()
+        self._overwritten: dict[tuple[int, int], int] = {}
 
     @property
     def num_points(self) -> int:
@@ -49,6 +50,19 @@ class Lifetimes:
         if key in self._intervals:
             self._intervals[key][1] = max(self._intervals[key][1], len(self._names))
 
+    def overwrite(self, definition: Definition) -> bool:
+        """What is made now takes a value's place, if nothing reads that later.
+
+        Returns:
+            False where it cannot: the value has no memory of its own, or gave its place already.
+        """
+        key = definition.variable, definition.port
+        now = len(self._names)
+        if key not in self._intervals or self._overwritten.get(key) == now:
+            return False
+        self._overwritten[key] = now
+        return True
+
     def keep_to_end(self, variable: int, port: int) -> None:
         """A value leaves the program, or is an input that the caller keeps."""
         self._to_end.add((variable, port))
@@ -70,11 +84,16 @@ class Lifetimes:
             Usage(
                 variable,
                 start,
-                self.num_points if (variable, port) in self._to_end else end,
+                self._end((variable, port), start, end),
                 self._bytes[variable, port],
             )
             for (variable, port), (start, end) in self._intervals.items()
         )
+
+    def _end(self, key: tuple[int, int], start: int, end: int) -> int:
+        if key in self._to_end:
+            return self.num_points
+        return end - 1 if self._overwritten.get(key) == end and end - 1 > start else end
 
     def edge_usages(self) -> tuple[EdgeUsage, ...]:
         """Memory of resharded copies."""

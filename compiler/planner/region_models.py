@@ -168,9 +168,7 @@ def _alias_all(builder: ModelBuilder, values: Sequence[Value], operands: Sequenc
 def _hold(builder: ModelBuilder, operands: Sequence[Operand], copies: Sequence[int] = ()) -> None:
     """What a loop reads, and resharded copies of it, stay alive until its last trip."""
     for operand in operands:
-        definition = builder.definition(operand)
-        if definition is not None:
-            builder.lifetimes.touch(definition)
+        builder.touch(operand)
     for edge in copies:
         builder.lifetimes.hold_copy(edge)
 

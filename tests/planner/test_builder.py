@@ -136,6 +136,42 @@ def test_values_live_from_their_operation_to_their_last_reader() -> None:
     assert (usage(model, last).start, usage(model, last).end) == (5, 6)
 
 
+def test_a_loop_writes_over_what_it_reads_last() -> None:
+    model = model_of(lambda x, w: jnp.exp(x @ w) @ w, f32(*SQUARE), f32(*SQUARE))
+    first, _ = deciders(model, "dot_general")
+    (loop,) = deciders(model, "exp")
+    assert (usage(model, first).start, usage(model, first).end) == (1, 2)
+    assert usage(model, loop).start == 2
+
+
+def test_one_operand_gives_its_place_to_one_result() -> None:
+    def fun(x: Any, w: Any) -> Any:
+        product = x @ w
+        return jnp.exp(product) @ w, product @ w
+
+    model = model_of(fun, f32(*SQUARE), f32(*SQUARE))
+    product, *_ = deciders(model, "dot_general")
+    # The second product reads it after the loop, so the loop needs memory of its own.
+    assert usage(model, product).end > usage(model, deciders(model, "exp")[0]).start + 1
+
+
+def test_what_is_made_again_takes_no_memory_but_keeps_its_source() -> None:
+    def fun(x: Any, w: Any) -> Any:
+        product = x @ w
+        double, shifted = product * 2.0, product + 1.0
+        mixed = double * shifted
+        for _ in range(50):
+            mixed = jnp.sin(mixed)
+        return (mixed * double * shifted).sum()
+
+    model = model_of(fun, f32(*SQUARE), f32(*SQUARE))
+    (product,) = deciders(model, "dot_general")
+    late = model.live_names.index(next(n for n in reversed(model.live_names) if n.startswith("mul")))
+    assert usage(model, product).end >= late
+    written = {model.variables[u.node].name.split(" ")[0] for u in model.problem.usages}
+    assert "add" not in written
+
+
 def test_a_value_read_late_by_its_loop_stays_until_then() -> None:
     model = model_of(lambda x: jnp.sin(jnp.cos(jnp.exp(x)) + x), f32(64), options=DONATE)
     assert [n.split(" ")[0] for n in model.live_names] == ["arguments", "exp", "cos", "add", "sin"]
