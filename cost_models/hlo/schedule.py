@@ -1,0 +1,219 @@
+"""The compiler's own timeline of a module: seconds of computation and of communication nothing hides.
+
+Time of a computation is that of its dumped schedule; a loop in it counts its body's schedule times its trip count.
+Where a computation has no schedule, the cycle estimates beside its TPU fusions stand in. What neither prices is
+named, never guessed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+
+from .calls import branches, calls, times
+from .collectives import collective_kind
+from .cycles import own_cycles
+from .dump import SCHEDULE_FLAGS, Entry, Schedule, ScheduleDump, parse_dump, schedule_path
+from .frames import Frame
+from .module import HloModule, Instruction
+
+__all__ = [
+    "SCHEDULE_FLAGS",
+    "Span",
+    "Timeline",
+    "estimated_timeline",
+    "read_timeline",
+    "schedule_path",
+]
+
+_WORK = ("fusion", "dot", "convolution", "custom-call", "sort", "scatter", "reduce")
+_NO_WORK_TARGETS = ('"AllocateBuffer"', '"ConcatBitcast"')
+
+
+@dataclass(frozen=True)
+class Span:
+    """One instruction on the timeline of its computation.
+
+    Attributes:
+        name: of the instruction, at scheduling time.
+        opcode: its opcode.
+        start_s: seconds from the start of one run of the computation.
+        end_s: the same for its end. Of an asynchronous pair, start and done each take a moment; the transfer
+            runs between them.
+        is_communication: it moves data between devices, or waits for that.
+        computation: name of the computation it stands in.
+        count: runs in one execution of the module; None where a loop has an unknown trip count.
+    """
+
+    name: str
+    opcode: str
+    start_s: float
+    end_s: float
+    is_communication: bool
+    computation: str
+    count: int | None
+
+
+@dataclass(frozen=True)
+class Timeline:
+    """Predicted time of one execution of a module, by its compiler.
+
+    Attributes:
+        spans: every instruction of every scheduled computation that runs.
+        compute_s: seconds of all that is not communication.
+        exposed_communication_s: seconds of communication, and of waiting for it, with no computation beside.
+        unpriced: instructions and loops the compiler gave no time for, each once.
+    """
+
+    spans: tuple[Span, ...] = ()
+    compute_s: float = 0.0
+    exposed_communication_s: float = 0.0
+    unpriced: tuple[str, ...] = ()
+
+    @property
+    def priced_s(self) -> float:
+        """Seconds of all that has a time: a lower bound where `unpriced` is not empty."""
+        return self.compute_s + self.exposed_communication_s
+
+    @property
+    def total_s(self) -> float | None:
+        """Seconds of one execution; None where something has no time."""
+        return None if self.unpriced else self.priced_s
+
+
+def read_timeline(dump: str, module: HloModule | None = None) -> Timeline:
+    """The timeline in the text of a `*.schedule.txt`, which `SCHEDULE_FLAGS` make the compiler write.
+
+    Args:
+        dump: the file's text.
+        module: the final HLO, whose cycle estimates price computations without a schedule (TPU).
+
+    Raises:
+        HloFormatError: the text is not a schedule dump.
+    """
+    parsed = parse_dump(dump)
+    rate = max((each.cycles_per_s for each in parsed.schedules.values()), default=0.0)
+    return _Reader(parsed, module, rate).timeline()
+
+
+def estimated_timeline(module: HloModule, cycles_per_s: float) -> Timeline:
+    """The timeline of a TPU module that has no dump (nothing in it is asynchronous): estimates of its fusions.
+
+    Args:
+        module: optimized for TPU.
+        cycles_per_s: see `CYCLES_PER_S`.
+    """
+    return _Reader(ScheduleDump(module, {}), None, cycles_per_s).timeline()
+
+
+@dataclass(frozen=True)
+class _Reader:
+    dump: ScheduleDump
+    final: HloModule | None
+    cycles_per_s: float
+
+    def timeline(self) -> Timeline:
+        found = self._price(Frame(self.dump.module, self.dump.module.entry))
+        return replace(found, unpriced=tuple(dict.fromkeys(found.unpriced)))
+
+    def _price(self, frame: Frame) -> Timeline:
+        """One run of a computation, by its schedule or else by estimates in the final HLO."""
+        name = frame.computation.name
+        schedule = self.dump.schedules.get(name)
+        if schedule is not None:
+            own = replace(frame, module=self.dump.module, computation=self.dump.module.computations[name])
+            return self._scheduled(own, schedule)
+        if self.final is not None and name in self.final.computations:
+            frame = replace(frame, module=self.final, computation=self.final.computations[name])
+        return _sum(self._estimated(frame, each) for each in frame.computation.instructions)
+
+    def _scheduled(self, frame: Frame, schedule: Schedule) -> Timeline:
+        found: list[Timeline] = []
+        clock = 0.0
+        for entry in schedule.entries:
+            found.append(self._entry(frame, entry, clock, schedule.cycles_per_s))
+            clock = max(clock, entry.end)
+        return _sum(found)
+
+    def _entry(self, frame: Frame, entry: Entry, clock: float, cycles_per_s: float) -> Timeline:
+        """One scheduled instruction: what it adds to the clock, its wait included, or what it calls instead."""
+        instruction = entry.instruction
+        inner = self._called(frame, instruction)
+        duration = entry.end - entry.start
+        wait_s = (max(entry.end, clock) - clock - (duration if inner else 0)) / cycles_per_s
+        talks = _communicates(frame, instruction)
+        span = Span(
+            instruction.name,
+            instruction.opcode,
+            entry.start / cycles_per_s,
+            entry.end / cycles_per_s,
+            talks,
+            frame.computation.name,
+            1,
+        )
+        own = Timeline((span,), 0.0 if talks else wait_s, wait_s if talks else 0.0)
+        if inner is None:
+            return own
+        if inner.unpriced and not inner.spans and duration >= 1:  # a TPU loop priced whole, trips included
+            return replace(own, compute_s=own.compute_s + duration / cycles_per_s)
+        return _sum((own, inner))
+
+    def _estimated(self, frame: Frame, instruction: Instruction) -> Timeline:
+        """An instruction without a schedule: its estimate, what it calls, or its name among the unpriced."""
+        inner = self._called(frame, instruction)
+        if inner is not None:
+            return inner
+        cycles = own_cycles(instruction)
+        if cycles is not None and self.cycles_per_s:
+            return Timeline(compute_s=cycles / self.cycles_per_s)
+        works = instruction.opcode in _WORK or _communicates(frame, instruction)
+        idle = instruction.attributes.get("custom_call_target") in _NO_WORK_TARGETS
+        return Timeline(unpriced=(instruction.name,) if works and not idle else ())
+
+    def _called(self, frame: Frame, instruction: Instruction) -> Timeline | None:
+        """Time of the loop, branch or call an instruction is; None for other instructions."""
+        if instruction.opcode == "conditional":
+            taken = [self._price(branch) for branch in branches(frame, instruction)]
+            return max(taken, key=lambda each: each.priced_s)
+        if instruction.opcode not in ("while", "call"):
+            return None
+        inside = [_repeated(self._price(call.frame), call.times) for call in calls(frame, instruction)]
+        unknown = any(call.times is None for call in calls(frame, instruction))
+        return _sum([*inside, Timeline(unpriced=(instruction.name,) if unknown else ())])
+
+
+def _repeated(once: Timeline, count: int | None) -> Timeline:
+    spans = tuple(replace(span, count=times(count, span.count)) for span in once.spans)
+    runs = 1 if count is None else count  # an unknown count leaves one run as the lower bound
+    return replace(
+        once,
+        spans=spans,
+        compute_s=once.compute_s * runs,
+        exposed_communication_s=once.exposed_communication_s * runs,
+    )
+
+
+def _sum(found: Iterable[Timeline]) -> Timeline:
+    each = tuple(found)
+    add: Callable[[Callable[[Timeline], float]], float] = lambda of: sum(map(of, each))  # noqa: E731
+    return Timeline(
+        tuple(span for part in each for span in part.spans),
+        add(lambda part: part.compute_s),
+        add(lambda part: part.exposed_communication_s),
+        tuple(name for part in each for name in part.unpriced),
+    )
+
+
+def _communicates(frame: Frame, instruction: Instruction) -> bool:
+    """It is a collective, the end of one, or a fusion or asynchronous call around one."""
+    base = instruction.opcode.removesuffix("-done")
+    if collective_kind(replace(instruction, opcode=base)):
+        return True
+    if instruction.opcode in ("async-done", "async-update"):
+        started = frame.computation.by_name[instruction.operands[0]]
+        return _communicates(frame, started)
+    if instruction.opcode not in ("fusion", "async-start"):
+        return False
+    return any(
+        collective_kind(inner) for call in calls(frame, instruction) for inner in call.frame.computation.instructions
+    )
