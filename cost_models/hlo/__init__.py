@@ -1,11 +1,11 @@
 """Reader of optimized HLO text and of the compiler's own schedule: what XLA made of a plan, for TPU and GPU.
 
-`parse_module` reads `compiled.as_text()`, `collectives` lists its communication, `estimated_compute_s` adds up the
-cycles a TPU compiler wrote beside its fusions, and `read_timeline` reads a dumped latency-hiding schedule.
+`parse_module` reads `compiled.as_text()`, `collectives` lists its communication, `estimated_compute_s` adds
+up what the compiler wrote beside its instructions, `read_timeline` reads a dumped latency-hiding schedule.
 """
 
 from .collectives import HloCollective, collectives
-from .cycles import CYCLES_PER_S, estimated_compute_s
+from .estimates import CYCLES_PER_S, estimated_compute_s
 from .module import Computation, HloModule, Instruction, parse_module
 from .schedule import SCHEDULE_FLAGS, Span, Timeline, estimated_timeline, read_timeline, schedule_path
 from .shape import ArrayShape, TupleShape

@@ -1,4 +1,4 @@
-"""What an instruction runs besides itself: the bodies of loops, branches, fusions and calls, and how often."""
+"""What an instruction runs besides itself: the loops, branches, fusions and calls, and how often."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def calls(frame: Frame, instruction: Instruction) -> tuple[Call, ...]:
         tests = None if trips is None else trips + 1
         times = {"condition": tests, "body": trips}
     elif instruction.opcode in _CALLERS:
-        times = {key: 1 for key in ("calls", "to_apply", "called_computations", "async_wrapped")}
+        times = dict.fromkeys(("calls", "to_apply", "called_computations", "async_wrapped"), 1)
     else:
         return ()
     return tuple(

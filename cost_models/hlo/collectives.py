@@ -3,8 +3,8 @@
 What is counted, and how:
 
 - Asynchronous pairs (`all-gather-start` and `-done`, `async-start` around a computation) once, at the start.
-- A TPU `async_collective_fusion` repeats one collective in several fusions, the parts of its run; the one beside
-  the `AsyncCollectiveStart` call counts.
+- A TPU `async_collective_fusion` repeats one collective in several fusions, the parts of its run; the one
+  beside the `AsyncCollectiveStart` call counts.
 - An all-reduce in a fusion of which only slices are used (TPU's `all-reduce-scatter`) is a reduce-scatter.
 - Of a conditional, the branch that moves most bytes.
 - Groups of one device, and permutes that send nothing to another device, are no communication.
@@ -41,10 +41,10 @@ class HloCollective:
 
     Attributes:
         kind: one of `KINDS`.
-        bytes: what `cost_models.collectives.collective_time_s` calls `full_bytes`, the sum of `parts`. All-gather:
-            its result. Reduce-scatter: its operand. All-reduce and broadcast: what each device holds. All-to-all:
-            local bytes times the devices of a group. Permute: local bytes times the devices of the largest set
-            among `groups`.
+        bytes: what `cost_models.collectives.collective_time_s` calls `full_bytes`, the sum of `parts`.
+            All-gather: its result. Reduce-scatter: its operand. All-reduce and broadcast: what each
+            device holds. All-to-all: local bytes times the devices of a group. Permute: local bytes times the
+            devices of the largest set among `groups`.
         parts: the same for each array of a combined collective.
         groups: partition ids that take part together. For a permute: the smallest sets of partitions that no
             message leaves.

@@ -1,8 +1,8 @@
 """A dumped latency-hiding schedule as data: the module as it was scheduled, and cycles of its instructions.
 
 The dump is a `xla.ScheduleProto` in text form: the module, then for each computation that holds something
-asynchronous the start and end of every instruction. Names differ from the final HLO where passes ran after the
-scheduler; computations keep theirs. Computations without anything asynchronous have no schedule.
+asynchronous the start and end of every instruction. Names differ from the final HLO where passes ran after
+the scheduler; computations keep theirs. Computations without anything asynchronous have no schedule.
 """
 
 from __future__ import annotations
@@ -24,12 +24,29 @@ SCHEDULE_FLAGS: Mapping[str, tuple[str, ...]] = {
         "--xla_gpu_enable_latency_hiding_scheduler=true",
     ),
 }
-"""Flags for `XLA_FLAGS`, set before the backend starts, that make each compile write a schedule to `{directory}`."""
+"""Flags for `XLA_FLAGS`, set before JAX starts: each compile then writes a schedule to `{directory}`."""
 
 _UNREAD = frozenset(
-    "shape layout statistics_viz frontend_attributes metadata sharding program_shape host_program_shape "
-    "stack_frame_index schedule scheduler_statistics device_assignment input_output_alias window "
-    "dot_dimension_numbers convolution_dimension_numbers gather_dimension_numbers precision_config".split()
+    {
+        "shape",
+        "layout",
+        "statistics_viz",
+        "frontend_attributes",
+        "metadata",
+        "sharding",
+        "program_shape",
+        "host_program_shape",
+        "stack_frame_index",
+        "schedule",
+        "scheduler_statistics",
+        "device_assignment",
+        "input_output_alias",
+        "window",
+        "dot_dimension_numbers",
+        "convolution_dimension_numbers",
+        "gather_dimension_numbers",
+        "precision_config",
+    }
 )
 _INTEGERS = ("s32s", "u32s", "s64s", "u64s")
 _NO_SHAPE = TupleShape(())
@@ -54,7 +71,7 @@ class Schedule:
 
 @dataclass(frozen=True)
 class ScheduleDump:
-    """One dump: the module at scheduling time (names, opcodes, calls; no shapes) and schedules by computation."""
+    """The module at scheduling time (names, opcodes and calls, no shapes) and schedules by computation."""
 
     module: HloModule
     schedules: Mapping[str, Schedule]

@@ -1,8 +1,8 @@
 """Activations of computations, and where a value inside one really comes from.
 
-A computation may be called from several places; a `Frame` is one of its activations, and knows the instruction that
-called it. Through frames a value is followed to its origin: out of fusions and calls, through tuples, and into loops
-for the elements that a loop carries unchanged.
+A computation may be called from several places; a `Frame` is one of its activations, and knows its calling
+instruction. Through frames a value is followed to its origin: out of fusions and calls, through tuples,
+and into loops for the elements that a loop carries unchanged.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from .module import Computation, HloModule, Instruction
 
 # The result is the operand, as far as an integer's value goes.
 _TRANSPARENT = frozenset(
-    "copy copy-start copy-done bitcast convert reshape optimization-barrier broadcast".split()
+    {"copy", "copy-start", "copy-done", "bitcast", "convert", "reshape", "optimization-barrier", "broadcast"}
 )
 # Parameter k of what these call is their operand k.
 _PASSES_OPERANDS = ("fusion", "call", "async-start")

@@ -2,8 +2,8 @@
 
 - listed: `{{0,1},{2,3}}`; `{}` is one group of all partitions.
 - iota: `[4,2]<=[2,4]T(1,0)`: number 0..7, shape as [2,4], transpose by (1,0), reshape to 4 groups of 2.
-- mesh: `mesh['x'=2,'y'=4] {'x'}`: the groups along axis x of a mesh; `'y':(2)2` is the part of size 2 of axis y
-  behind the first 2; `, device_ids=(...)` before the axes gives the mesh's devices where they are not in order.
+- mesh: `mesh['x'=2,'y'=4] {'x'}`: the groups along axis x of a mesh; `'y':(2)2` is the part of size 2 of
+  axis y behind the first 2; `, device_ids=(...)` before the axes gives a mesh whose devices are not in order.
 """
 
 from __future__ import annotations

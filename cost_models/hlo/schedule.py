@@ -1,19 +1,19 @@
 """The compiler's own timeline of a module: seconds of computation and of communication nothing hides.
 
-Time of a computation is that of its dumped schedule; a loop in it counts its body's schedule times its trip count.
-Where a computation has no schedule, the cycle estimates beside its TPU fusions stand in. What neither prices is
-named, never guessed.
+Time of a computation is that of its dumped schedule; a loop in it counts its body's schedule times its trip
+count. Where a computation has no schedule, the estimates beside its instructions stand in. What neither
+prices is named, never guessed. Conditions of loops, a scalar comparison, are taken as free.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from .calls import branches, calls, times
 from .collectives import collective_kind
-from .cycles import own_cycles
 from .dump import SCHEDULE_FLAGS, Entry, Schedule, ScheduleDump, parse_dump, schedule_path
+from .estimates import own_estimate_s
 from .frames import Frame
 from .module import HloModule, Instruction
 
@@ -92,16 +92,16 @@ def read_timeline(dump: str, module: HloModule | None = None) -> Timeline:
         HloFormatError: the text is not a schedule dump.
     """
     parsed = parse_dump(dump)
-    rate = max((each.cycles_per_s for each in parsed.schedules.values()), default=0.0)
+    rate = max((each.cycles_per_s for each in parsed.schedules.values()), default=None)
     return _Reader(parsed, module, rate).timeline()
 
 
-def estimated_timeline(module: HloModule, cycles_per_s: float) -> Timeline:
-    """The timeline of a TPU module that has no dump (nothing in it is asynchronous): estimates of its fusions.
+def estimated_timeline(module: HloModule, cycles_per_s: float | None = None) -> Timeline:
+    """The timeline without a dump (TPU writes none when nothing is asynchronous): estimates alone.
 
     Args:
-        module: optimized for TPU.
-        cycles_per_s: see `CYCLES_PER_S`.
+        module: the final HLO.
+        cycles_per_s: as for `estimated_compute_s`.
     """
     return _Reader(ScheduleDump(module, {}), None, cycles_per_s).timeline()
 
@@ -110,7 +110,7 @@ def estimated_timeline(module: HloModule, cycles_per_s: float) -> Timeline:
 class _Reader:
     dump: ScheduleDump
     final: HloModule | None
-    cycles_per_s: float
+    cycles_per_s: float | None
 
     def timeline(self) -> Timeline:
         found = self._price(Frame(self.dump.module, self.dump.module.entry))
@@ -136,7 +136,7 @@ class _Reader:
         return _sum(found)
 
     def _entry(self, frame: Frame, entry: Entry, clock: float, cycles_per_s: float) -> Timeline:
-        """One scheduled instruction: what it adds to the clock, its wait included, or what it calls instead."""
+        """One scheduled instruction: what it adds to the clock, wait included, or what it calls instead."""
         instruction = entry.instruction
         inner = self._called(frame, instruction)
         duration = entry.end - entry.start
@@ -154,7 +154,7 @@ class _Reader:
         own = Timeline((span,), 0.0 if talks else wait_s, wait_s if talks else 0.0)
         if inner is None:
             return own
-        if inner.unpriced and not inner.spans and duration >= 1:  # a TPU loop priced whole, trips included
+        if not inner.spans and duration >= 1:  # priced whole, trips included, as the TPU compiler does
             return replace(own, compute_s=own.compute_s + duration / cycles_per_s)
         return _sum((own, inner))
 
@@ -163,9 +163,9 @@ class _Reader:
         inner = self._called(frame, instruction)
         if inner is not None:
             return inner
-        cycles = own_cycles(instruction)
-        if cycles is not None and self.cycles_per_s:
-            return Timeline(compute_s=cycles / self.cycles_per_s)
+        estimate_s = own_estimate_s(instruction, self.cycles_per_s)
+        if estimate_s is not None:
+            return Timeline(compute_s=estimate_s)
         works = instruction.opcode in _WORK or _communicates(frame, instruction)
         idle = instruction.attributes.get("custom_call_target") in _NO_WORK_TARGETS
         return Timeline(unpriced=(instruction.name,) if works and not idle else ())
@@ -174,12 +174,13 @@ class _Reader:
         """Time of the loop, branch or call an instruction is; None for other instructions."""
         if instruction.opcode == "conditional":
             taken = [self._price(branch) for branch in branches(frame, instruction)]
-            return max(taken, key=lambda each: each.priced_s)
+            longest = max(taken, key=lambda each: each.priced_s)
+            return replace(longest, unpriced=tuple(name for each in taken for name in each.unpriced))
         if instruction.opcode not in ("while", "call"):
             return None
-        inside = [_repeated(self._price(call.frame), call.times) for call in calls(frame, instruction)]
-        unknown = any(call.times is None for call in calls(frame, instruction))
-        return _sum([*inside, Timeline(unpriced=(instruction.name,) if unknown else ())])
+        run = calls(frame, instruction)[-1]  # of a loop the body; the condition stands before it
+        unknown = () if run.times is not None else (instruction.name,)
+        return _sum((_repeated(self._price(run.frame), run.times), Timeline(unpriced=unknown)))
 
 
 def _repeated(once: Timeline, count: int | None) -> Timeline:
@@ -194,13 +195,12 @@ def _repeated(once: Timeline, count: int | None) -> Timeline:
 
 
 def _sum(found: Iterable[Timeline]) -> Timeline:
-    each = tuple(found)
-    add: Callable[[Callable[[Timeline], float]], float] = lambda of: sum(map(of, each))  # noqa: E731
+    parts = tuple(found)
     return Timeline(
-        tuple(span for part in each for span in part.spans),
-        add(lambda part: part.compute_s),
-        add(lambda part: part.exposed_communication_s),
-        tuple(name for part in each for name in part.unpriced),
+        tuple(span for part in parts for span in part.spans),
+        sum(part.compute_s for part in parts),
+        sum(part.exposed_communication_s for part in parts),
+        tuple(name for part in parts for name in part.unpriced),
     )
 
 
@@ -214,6 +214,5 @@ def _communicates(frame: Frame, instruction: Instruction) -> bool:
         return _communicates(frame, started)
     if instruction.opcode not in ("fusion", "async-start"):
         return False
-    return any(
-        collective_kind(inner) for call in calls(frame, instruction) for inner in call.frame.computation.instructions
-    )
+    called = [call.frame.computation for call in calls(frame, instruction)]
+    return any(collective_kind(inner) for computation in called for inner in computation.instructions)

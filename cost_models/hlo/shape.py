@@ -15,7 +15,7 @@ _DIGITS = re.compile(r"\d+")
 
 @dataclass(frozen=True)
 class ArrayShape:
-    """An array: its element type as HLO spells it (`bf16`, `f8e4m3fn`, `s4`, `pred`, `token`) and its extents."""
+    """An array: its element type as HLO spells it (`bf16`, `f8e4m3fn`, `s4`, `token`) and its extents."""
 
     dtype: str
     dims: tuple[int, ...]

@@ -1,4 +1,4 @@
-"""Where an instruction came from: `metadata={...}`, and the stack-frame tables newer printers put before it."""
+"""Where an instruction came from: `metadata={...}`, and the stack-frame tables newer printers write."""
 
 from __future__ import annotations
 
@@ -49,5 +49,7 @@ class FrameTables:
     def _caller_shift(self) -> int:
         if self._shift is None:
             rows = self._rows["StackFrames"].items()
-            self._shift = int(any(int(fields(row).get("parent_frame_id", 0)) >= number for number, row in rows))
+            self._shift = int(
+                any(int(fields(row).get("parent_frame_id", 0)) >= number for number, row in rows)
+            )
         return self._shift

@@ -1,4 +1,4 @@
-"""How often a `while` runs its body: as the compiler noted it, else read from its condition and induction step."""
+"""How often a `while` runs its body: as the compiler noted it, else by its condition and step."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ _FLIPPED = {"LT": "GT", "GT": "LT", "LE": "GE", "GE": "LE", "NE": "NE"}
 def trip_count(frame: Frame, loop: Instruction) -> int | None:
     """Runs of the body of `loop`, an instruction of `frame`; None where neither source says.
 
-    The second source: the condition compares one carried integer with a bound, the carried integer starts at a
-    constant and the body adds a constant to it.
+    The second source: the condition compares one carried integer with a bound, the carried integer starts at
+    a constant and the body adds a constant to it.
     """
     known = _KNOWN.search(loop.backend_config)
     if known is not None:
