@@ -129,34 +129,30 @@ class _Reader:
 
     def _scheduled(self, frame: Frame, schedule: Schedule) -> Timeline:
         found: list[Timeline] = []
+        flying: dict[str, bool] = {}  # asynchronous starts without their done: is it communication
         clock = 0.0
         for entry in schedule.entries:
-            found.append(self._entry(frame, entry, clock, schedule.cycles_per_s))
+            talks = _communicates(frame, entry.instruction)
+            found.append(_wait((entry.start - clock) / schedule.cycles_per_s, flying.values()))
+            found.append(self._entry(frame, entry, talks, schedule.cycles_per_s))
             clock = max(clock, entry.end)
+            if entry.instruction.opcode.endswith("-start"):
+                flying[entry.instruction.name] = talks
+            elif entry.instruction.opcode.endswith("-done"):
+                flying.pop(entry.instruction.operands[0], None)
         return _sum(found)
 
-    def _entry(self, frame: Frame, entry: Entry, clock: float, cycles_per_s: float) -> Timeline:
-        """One scheduled instruction: what it adds to the clock, wait included, or what it calls instead."""
-        instruction = entry.instruction
-        inner = self._called(frame, instruction)
-        duration = entry.end - entry.start
-        wait_s = (max(entry.end, clock) - clock - (duration if inner else 0)) / cycles_per_s
-        talks = _communicates(frame, instruction)
-        span = Span(
-            instruction.name,
-            instruction.opcode,
-            entry.start / cycles_per_s,
-            entry.end / cycles_per_s,
-            talks,
-            frame.computation.name,
-            1,
-        )
-        own = Timeline((span,), 0.0 if talks else wait_s, wait_s if talks else 0.0)
-        if inner is None:
-            return own
-        if not inner.spans and duration >= 1:  # priced whole, trips included, as the TPU compiler does
-            return replace(own, compute_s=own.compute_s + duration / cycles_per_s)
-        return _sum((own, inner))
+    def _entry(self, frame: Frame, entry: Entry, talks: bool, cycles_per_s: float) -> Timeline:
+        """One scheduled instruction, or what a loop, branch or call among them runs."""
+        start_s, end_s = entry.start / cycles_per_s, entry.end / cycles_per_s
+        name, opcode = entry.instruction.name, entry.instruction.opcode
+        span = Span(name, opcode, start_s, end_s, talks, frame.computation.name, 1)
+        busy_s = end_s - start_s
+        inner = self._called(frame, entry.instruction)
+        if inner is None or (not inner.spans and entry.end - entry.start >= 1):
+            # The TPU compiler prices a loop whole, trips included; the GPU compiler next to nothing.
+            return Timeline((span,), 0.0 if talks else busy_s, busy_s if talks else 0.0)
+        return _sum((Timeline((span,)), inner))
 
     def _estimated(self, frame: Frame, instruction: Instruction) -> Timeline:
         """An instruction without a schedule: its estimate, what it calls, or its name among the unpriced."""
@@ -181,6 +177,18 @@ class _Reader:
         run = calls(frame, instruction)[-1]  # of a loop the body; the condition stands before it
         unknown = () if run.times is not None else (instruction.name,)
         return _sum((_repeated(self._price(run.frame), run.times), Timeline(unpriced=unknown)))
+
+
+def _wait(seconds: float, flying: Iterable[bool]) -> Timeline:
+    """A gap in the schedule: for communication in flight, else for a copy in flight.
+
+    With nothing in flight it is the scheduler's padding, one unit per instruction, and no time.
+    """
+    waiting = tuple(flying)
+    if seconds <= 0 or not waiting:
+        return Timeline()
+    talks = any(waiting)
+    return Timeline((), 0.0 if talks else seconds, seconds if talks else 0.0)
 
 
 def _repeated(once: Timeline, count: int | None) -> Timeline:
