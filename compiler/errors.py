@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from ..cost_models.errors import (
     HardwareRecordError,
+    HloFormatError,
     InvalidMeshError,
     MeshwrightError,
     UnknownClusterError,
@@ -12,6 +13,7 @@ from ..cost_models.errors import (
 __all__ = [
     "ArgumentError",
     "HardwareRecordError",
+    "HloFormatError",
     "IndivisibleError",
     "InfeasibleError",
     "InvalidMeshError",

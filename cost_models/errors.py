@@ -64,3 +64,18 @@ class HardwareRecordError(MeshwrightError):
         self.path = path
         self.problems = tuple(problems)
         super().__init__(f"Hardware record {path}: " + "; ".join(self.problems))
+
+
+class HloFormatError(MeshwrightError):
+    """A text given as optimized HLO, or as a dumped schedule, does not read as one.
+
+    Cause: a truncated file, something else than `compiled.as_text()`, or a compiler newer than the reader.
+    Example: `parse_module("ENTRY %main {")` (no `HloModule` line). Fix: look at the line the message quotes;
+    when it is what the compiler wrote, the reader in `cost_models/hlo` lacks that form.
+    """
+
+    def __init__(self, reason: str, line_number: int = 0, line: str = "") -> None:
+        self.reason = reason
+        self.line_number = line_number
+        shown = line.strip() if len(line) <= 160 else line.strip()[:157] + "..."
+        super().__init__(f"HLO line {line_number}: {reason}: {shown}" if line_number else f"HLO: {reason}")
