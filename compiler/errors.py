@@ -12,6 +12,7 @@ from ..cost_models.errors import (
 
 __all__ = [
     "ArgumentError",
+    "CompilerError",
     "HardwareRecordError",
     "HloFormatError",
     "IndivisibleError",
@@ -176,6 +177,27 @@ class SolverError(MeshwrightError):
     Example: costs so far apart that the solver reports a numerical failure. Fix: lower `effort`; if it
     remains, report the program that the message names.
     """
+
+
+class CompilerError(MeshwrightError):
+    """XLA's compiler for absent devices did not compile the planned program.
+
+    Cause: it refused the program, ended, or ran past the time limit.
+    Example: `mw.verify(plan, step, state, batch, time_limit_s=1)`.
+    Fix: for a time limit, a longer one; otherwise the compiler's own words, which the message ends with, and
+    the versions that `pip install 'meshwright[tpu]'` or `[gpu]` bring.
+
+    Attributes:
+        topology: what it compiled for.
+        exit_code: the child process's; None where it was ended.
+        last_lines: the last of what the compiler said.
+    """
+
+    def __init__(self, topology: str, exit_code: int | None, last_lines: Sequence[str]) -> None:
+        self.topology, self.exit_code, self.last_lines = topology, exit_code, tuple(last_lines)
+        code = "" if exit_code is None else f" (exit code {exit_code})"
+        words = "".join(f"\n  {line}" for line in last_lines)
+        super().__init__(f"The compiler did not compile the program for {topology}{code}:{words}")
 
 
 class UnsupportedError(MeshwrightError):

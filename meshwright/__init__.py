@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from .compiler.errors import (
     ArgumentError,
+    CompilerError,
     HardwareRecordError,
     IndivisibleError,
     InfeasibleError,
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from .compiler.rules.checker import check_rule
     from .compiler.rules.declared import register_rule, unregister_rule
     from .runtime.autoparallel import AutoParallel, autoparallel, plan
+    from .runtime.verification import verify
 
 __version__ = "0.1.0"
 
@@ -38,6 +40,7 @@ __all__ = [
     "ArgumentError",
     "AutoParallel",
     "Cluster",
+    "CompilerError",
     "HardwareRecordError",
     "IndivisibleError",
     "InfeasibleError",
@@ -57,12 +60,14 @@ __all__ = [
     "plan",
     "register_rule",
     "unregister_rule",
+    "verify",
 ]
 
 _LAZY = {
     **dict.fromkeys(("AutoParallel", "autoparallel", "plan"), ".runtime.autoparallel"),
     **dict.fromkeys(("register_rule", "unregister_rule"), ".compiler.rules.declared"),
     "check_rule": ".compiler.rules.checker",
+    "verify": ".runtime.verification",
 }
 
 

@@ -197,6 +197,16 @@ class AutoParallel:
         planner, call = self._plain(args, kwargs)
         return planner._planned(call)[1]
 
+    def planned_program(self, *args: Any, **kwargs: Any) -> tuple[Program, Plan, tuple[Any, ...]]:
+        """The traced program for arguments like these, its plan, and the flat abstract arguments.
+
+        Args:
+            *args: as for ``plan``.
+            **kwargs: the same, by keyword.
+        """
+        planner, call = self._plain(args, kwargs)
+        return *planner._planned(call), call.avals
+
     def lower(self, *args: Any, **kwargs: Any) -> jax.stages.Lowered:
         """The planned program as StableHLO, like ``jax.jit(f).lower``; ``.compile()`` goes on to XLA."""
         planner, call = self._plain(args, kwargs)

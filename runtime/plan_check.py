@@ -46,5 +46,15 @@ def check_plan(plan: Plan, program: Program, cluster: Cluster | None) -> None:
     fingerprint = program_fingerprint(program)
     if plan.fingerprint != fingerprint:
         raise PlanMismatchError(f"the computation of {plan.program}", plan.fingerprint[:12], fingerprint[:12])
-    if cluster is not None and cluster.hash != plan.hardware_hash:
+    if cluster is not None:
+        check_cluster(plan, cluster)
+
+
+def check_cluster(plan: Plan, cluster: Cluster) -> None:
+    """Checks that a plan was made for this hardware, with the same numbers.
+
+    Raises:
+        PlanMismatchError: where it was not.
+    """
+    if cluster.hash != plan.hardware_hash:
         raise PlanMismatchError("the cluster", plan.cluster, cluster.name)

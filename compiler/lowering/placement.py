@@ -8,7 +8,7 @@ from typing import Any
 
 import jax
 import numpy as np
-from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
+from jax.sharding import AbstractMesh, AxisType, Mesh, NamedSharding, PartitionSpec
 
 from ..errors import PlanMismatchError
 from ..plan import MeshSpec
@@ -57,7 +57,7 @@ def _how_to_get(num_devices: int, platforms: Set[str]) -> str:
     )
 
 
-def named_sharding(mesh: Mesh, spec: Spec) -> NamedSharding:
+def named_sharding(mesh: Mesh | AbstractMesh, spec: Spec) -> NamedSharding:
     """The sharding of one array, trailing unsplit dims left out."""
     dims = [tuple(dim) for dim in spec]
     while dims and not dims[-1]:

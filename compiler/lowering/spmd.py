@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import jax
-from jax.sharding import Mesh, NamedSharding, PartitionSpec
+from jax.sharding import AbstractMesh, Mesh, NamedSharding, PartitionSpec
 
 from ..analysis.user_shardings import CONSTRAINT
 from ..frontend.importer import REGION_PARAMS
@@ -32,7 +32,7 @@ Rebuild = Callable[["SpmdProgram", Node, list[Any]], list[Any]]
 class SpmdProgram:
     """A program with its plan on a JAX mesh, callable on flat arguments under a ``jit`` trace."""
 
-    def __init__(self, program: Program, plan: Plan, mesh: Mesh) -> None:
+    def __init__(self, program: Program, plan: Plan, mesh: Mesh | AbstractMesh) -> None:
         """Prepares shardings.
 
         Args:
@@ -69,11 +69,12 @@ class SpmdProgram:
             env[value] = self._constrain(array, self._kept(value))
         copies = ReadCopies()
         for node in graph.nodes:
-            operands = [self._operand(node, i, env, copies) for i in range(len(node.operands))]
+            # Reshards too belong to the user's line that needs them.
             with equation_scope(node.source_info, node.context):
+                operands = [self._operand(node, i, env, copies) for i in range(len(node.operands))]
                 results = self._bind(node, operands)
-            for value, result in zip(node.results, results, strict=True):
-                env[value] = self._constrain(result, self._decided(value))
+                for value, result in zip(node.results, results, strict=True):
+                    env[value] = self._constrain(result, self._decided(value))
         return [_read(env, output) for output in graph.outputs]
 
     def _operand(self, node: Node, position: int, env: Mapping[Value, Any], copies: ReadCopies) -> Any:

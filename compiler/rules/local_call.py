@@ -12,7 +12,7 @@ from typing import Any
 
 import jax
 from jax.experimental.layout import Layout, with_layout_constraint
-from jax.sharding import Mesh, PartitionSpec
+from jax.sharding import AbstractMesh, Mesh, PartitionSpec
 
 from ..errors import ArgumentError, UnsupportedError
 from ..ir import Node
@@ -65,7 +65,9 @@ def local_params(node: Node, operands: Shapes, results: Shapes) -> dict[str, Any
     return dict(node.params)
 
 
-def planned_call(node: Node, mesh: Mesh, specs: Sequence[Any], operands: Sequence[Any]) -> list[Any] | None:
+def planned_call(
+    node: Node, mesh: Mesh | AbstractMesh, specs: Sequence[Any], operands: Sequence[Any]
+) -> list[Any] | None:
     """Makes a call on parts as planned, where the partitioner would gather, or refuse a kernel.
 
     Args:
@@ -137,7 +139,11 @@ def _declared_rule(node: Node) -> FactorRule | None:
 
 
 def sharded_call(
-    node: Node, summed: tuple[str, ...], mesh: Mesh, specs: Sequence[Any], operands: Sequence[Any]
+    node: Node,
+    summed: tuple[str, ...],
+    mesh: Mesh | AbstractMesh,
+    specs: Sequence[Any],
+    operands: Sequence[Any],
 ) -> list[Any]:
     """Makes a call on every device's part of its operands.
 
@@ -158,7 +164,7 @@ def sharded_call(
     results = [_part(v.type.shape, s, mesh) for v, s in zip(node.results, specs[count:], strict=True)]
 
     def part(*parts: Any) -> list[Any]:
-        if node.op == "fft" and mesh.devices.flat[0].platform == "cpu":
+        if node.op == "fft" and _runs_on_cpu(mesh):
             # XLA may give the operand the layout of a gather beside it, and then refuses to run the FFT.
             parts = tuple(map(_row_major, parts))
         made = bind_local(node, parts, results)
@@ -192,7 +198,11 @@ def _axes(entry: Any) -> tuple[str, ...]:
     return (entry,) if isinstance(entry, str) else tuple(entry)
 
 
-def _part(shape: tuple[int, ...], spec: PartitionSpec, mesh: Mesh) -> tuple[int, ...]:
+def _runs_on_cpu(mesh: Mesh | AbstractMesh) -> bool:
+    return isinstance(mesh, Mesh) and mesh.devices.flat[0].platform == "cpu"
+
+
+def _part(shape: tuple[int, ...], spec: PartitionSpec, mesh: Mesh | AbstractMesh) -> tuple[int, ...]:
     sizes = list(shape)
     for dim, entry in enumerate(spec):
         for axis in _axes(entry):

@@ -6,6 +6,7 @@ What is counted, and how:
 - A TPU `async_collective_fusion` repeats one collective in several fusions, the parts of its run; the one
   beside the `AsyncCollectiveStart` call counts.
 - An all-reduce in a fusion of which only slices are used (TPU's `all-reduce-scatter`) is a reduce-scatter.
+- The permutes of a collective matrix product count as the gather or scatter they stand for (`windowed`).
 - Of a conditional, the branch that moves most bytes.
 - Groups of one device, and permutes that send nothing to another device, are no communication.
 """
@@ -20,6 +21,7 @@ from .frames import Frame
 from .groups import Groups, closed_sets, parse_groups, parse_pairs
 from .module import Computation, HloModule, Instruction
 from .shape import leaves
+from .windowed import join_permutes, windowed_kind, without_tails
 
 KINDS = (
     "all-gather",
@@ -89,12 +91,18 @@ def collective_kind(instruction: Instruction) -> str | None:
 
 
 def _in_frame(frame: Frame) -> Iterator[HloCollective]:
+    return without_tails(tuple(_sent(frame)))
+
+
+def _sent(frame: Frame) -> Iterator[HloCollective]:
     for instruction in frame.computation.instructions:
         if collective_kind(instruction) and not _continues(frame.computation, instruction):
             yield from _read(frame, instruction)
         elif instruction.opcode == "conditional":
             taken = [tuple(_in_frame(branch)) for branch in branches(frame, instruction)]
             yield from (replace(each, conditional=True) for each in max(taken, key=_moved, default=()))
+        elif kind := windowed_kind(instruction):
+            yield from join_permutes(kind, _called(frame, instruction))
         else:
             yield from _called(frame, instruction)
 

@@ -12,6 +12,7 @@ from .exit_codes import EXIT_CODES_HELP, WRONG_USAGE, ErrorGroup
 from .ops import ops
 from .plan import plan
 from .show import show
+from .verify import verify
 
 app = typer.Typer(
     name="meshwright",
@@ -25,6 +26,7 @@ app = typer.Typer(
 )
 app.command()(plan)
 app.command()(show)
+app.command()(verify)
 app.command()(clusters)
 app.command()(ops)
 

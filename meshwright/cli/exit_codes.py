@@ -11,11 +11,12 @@ from typer.core import TyperGroup
 
 from meshwright.compiler.errors import InfeasibleError, MeshwrightError, PlanFormatError, PlanMismatchError
 
-WRONG_USAGE, BAD_INPUT, NOTHING_FITS, BAD_PLAN = 2, 3, 4, 5
+WRONG_USAGE, BAD_INPUT, NOTHING_FITS, BAD_PLAN, DIFFERS = 2, 3, 4, 5, 6
 
 EXIT_CODES_HELP = (
     "Exit codes: 0 done; 1 unexpected error; 2 wrong usage; 3 bad input (target, arguments, cluster, mesh, "
-    "pins, output file); 4 no plan fits the memory; 5 the plan file is missing, bad or for something else."
+    "pins, output file); 4 no plan fits the memory; 5 the plan file is missing, bad or for something else; "
+    "6 verify --strict found a difference."
 )
 
 

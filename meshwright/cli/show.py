@@ -7,9 +7,8 @@ from typing import Annotated
 
 import typer
 
-from meshwright.compiler.errors import PlanFormatError
-
 from .output import print_plan
+from .plan_file import load_plan_file
 
 
 def show(
@@ -20,10 +19,4 @@ def show(
 
     Example: meshwright show plan.json
     """
-    from meshwright.compiler.plan import Plan
-
-    try:
-        loaded = Plan.load(path)
-    except OSError as error:
-        raise PlanFormatError(f"the plan file {path} cannot be read: {error.strerror or error}") from error
-    print_plan(loaded, json)
+    print_plan(load_plan_file(path), json)
