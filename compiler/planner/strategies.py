@@ -8,6 +8,7 @@ sum).
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -70,7 +71,22 @@ def operation_strategies(
     """
     groups = fused_linear_groups(operation)
     assignments = _assignments(rule, groups, mesh_shape, _paddable(operation, rule))
-    return tuple(dict.fromkeys(_strategy(operation, rule, a, mesh_shape) for a in assignments))
+    found = list(dict.fromkeys(_strategy(operation, rule, a, mesh_shape) for a in assignments))
+    adds = operation.anchor.op in SUM_REDUCTIONS
+    summed = [_summed(operation, s, mesh_shape) for s in found if adds and _begins_a_sum(s)]
+    return tuple(dict.fromkeys([*found, *summed]))
+
+
+def _begins_a_sum(strategy: Strategy) -> bool:
+    return any(x.partial for x in strategy.results) and not any(x.partial for x in strategy.operands)
+
+
+def _summed(operation: FusedOperation, strategy: Strategy, mesh_shape: Sequence[int]) -> Strategy:
+    """The strategy with its pending sums added up at once: what several readers need costs one all-reduce."""
+    pairs = [(x, v.type) for x, v in zip(strategy.results, operation.results, strict=True) if x.partial]
+    sums = [Step(Collective.ALL_REDUCE, x.partial, x.local_bytes(t, mesh_shape)) for x, t in pairs]
+    whole = tuple(dataclasses.replace(x, partial=()) for x in strategy.results)
+    return dataclasses.replace(strategy, results=whole, steps=(*strategy.steps, *sums))
 
 
 def _assignments(
