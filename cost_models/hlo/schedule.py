@@ -96,12 +96,12 @@ def read_timeline(dump: str, module: HloModule | None = None) -> Timeline:
     return _Reader(parsed, module, rate).timeline()
 
 
-def estimated_timeline(module: HloModule, cycles_per_s: float) -> Timeline:
+def estimated_timeline(module: HloModule, cycles_per_s: float | None) -> Timeline:
     """The timeline without a dump (TPU writes none when nothing is asynchronous): estimates alone.
 
     Args:
         module: the final HLO.
-        cycles_per_s: as for `estimated_compute_s`.
+        cycles_per_s: as for `estimated_compute_s`; None where it is not known, which prices nothing.
     """
     return _Reader(ScheduleDump(module, {}), None, cycles_per_s).timeline()
 
