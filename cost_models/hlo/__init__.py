@@ -1,7 +1,7 @@
 """Reader of optimized HLO text and of the compiler's own schedule: what XLA made of a plan, for TPU and GPU.
 
 `parse_module` reads `compiled.as_text()`, `collectives` lists its communication, `estimated_compute_s` adds
-up what the compiler wrote beside its instructions, `read_timeline` reads a dumped latency-hiding schedule.
+up what a TPU compiler wrote beside its fusions, `read_timeline` reads a dumped latency-hiding schedule.
 """
 
 from .collectives import HloCollective, collectives

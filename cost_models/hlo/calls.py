@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .frames import Frame
+from .frames import Frame, is_caller
 from .module import Instruction
 from .trips import trip_count
 
-_CALLERS = ("fusion", "call", "custom-call", "async-start")
 _BRANCHES = ("branch_computations", "true_computation", "false_computation")
 
 
@@ -34,7 +33,7 @@ def calls(frame: Frame, instruction: Instruction) -> tuple[Call, ...]:
         trips = trip_count(frame, instruction)
         tests = None if trips is None else trips + 1
         times = {"condition": tests, "body": trips}
-    elif instruction.opcode in _CALLERS:
+    elif is_caller(instruction.opcode):
         times = dict.fromkeys(("calls", "to_apply", "called_computations", "async_wrapped"), 1)
     else:
         return ()

@@ -2,7 +2,8 @@
 
 What is counted, and how:
 
-- Asynchronous pairs (`all-gather-start` and `-done`, `async-start` around a computation) once, at the start.
+- Asynchronous pairs (`all-gather-start` and `-done`; `async-start` or `call-start` of a computation) once, at
+  the start.
 - A TPU `async_collective_fusion` repeats one collective in several fusions, the parts of its run; the one
   beside the `AsyncCollectiveStart` call counts.
 - An all-reduce in a fusion of which only slices are used (TPU's `all-reduce-scatter`) is a reduce-scatter.
@@ -178,9 +179,11 @@ def _is_async(frame: Frame, instruction: Instruction) -> bool:
     """It has a start and a done of its own, which the GPU compiler may have put back together."""
     if '"is_sync":true' in instruction.backend_config:
         return False
-    caller = frame.caller
-    if caller is not None and caller.opcode == "async-start":
-        return '"is_sync":true' not in caller.backend_config
+    at: Frame | None = frame
+    while at is not None and at.caller is not None:
+        if at.caller.opcode.endswith("-start"):
+            return '"is_sync":true' not in at.caller.backend_config
+        at = at.parent
     return instruction.opcode.endswith("-start") or _starts(frame.computation)
 
 

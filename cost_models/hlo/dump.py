@@ -24,7 +24,11 @@ SCHEDULE_FLAGS: Mapping[str, tuple[str, ...]] = {
         "--xla_gpu_enable_latency_hiding_scheduler=true",
     ),
 }
-"""Flags for `XLA_FLAGS`, set before JAX starts: each compile then writes a schedule to `{directory}`."""
+"""Flags for `XLA_FLAGS`, set before JAX starts: each compile then writes a schedule to `{directory}`.
+
+The same names without dashes work as `compiler_options`; `LIBTPU_INIT_ARGS` does not know them and ends the
+process. On TPU none is written at `JAX_EXEC_TIME_OPTIMIZATION_EFFORT=-1.0`, or where nothing is asynchronous.
+"""
 
 _UNREAD = frozenset(
     {

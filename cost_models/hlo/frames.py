@@ -15,8 +15,7 @@ from .module import Computation, HloModule, Instruction
 _TRANSPARENT = frozenset(
     {"copy", "copy-start", "copy-done", "bitcast", "convert", "reshape", "optimization-barrier", "broadcast"}
 )
-# Parameter k of what these call is their operand k.
-_PASSES_OPERANDS = ("fusion", "call", "async-start")
+_CALLERS = ("fusion", "call", "custom-call", "async")
 
 
 @dataclass(frozen=True)
@@ -55,6 +54,15 @@ class Value:
     def index(self) -> int:
         """The element a `get-tuple-element` takes."""
         return int(self.instruction.attributes["index"])
+
+
+def is_caller(opcode: str) -> bool:
+    """It runs a computation whose parameter k is its operand k: a fusion or call, or the start of one.
+
+    A wrapped instruction that runs asynchronously is printed as its opcode with `-start`: TPU compilers hide
+    collectives for the SparseCore in `call-start`.
+    """
+    return opcode.removesuffix("-start") in _CALLERS
 
 
 def origin(value: Value) -> Value:
@@ -98,7 +106,7 @@ def _source(value: Value) -> Value | None:
         (name,) = instruction.calls.get("calls") or instruction.calls["to_apply"]
         inner = frame.enter(instruction, name)
         return Value(inner, inner.computation.root)
-    if instruction.opcode == "parameter" and frame.caller and frame.caller.opcode in _PASSES_OPERANDS:
+    if instruction.opcode == "parameter" and frame.caller and is_caller(frame.caller.opcode):
         return Value(frame.parent or frame, frame.caller).operand(int(instruction.literal))
     return None
 

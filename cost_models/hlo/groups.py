@@ -3,7 +3,8 @@
 - listed: `{{0,1},{2,3}}`; `{}` is one group of all partitions.
 - iota: `[4,2]<=[2,4]T(1,0)`: number 0..7, shape as [2,4], transpose by (1,0), reshape to 4 groups of 2.
 - mesh: `mesh['x'=2,'y'=4] {'x'}`: the groups along axis x of a mesh; `'y':(2)2` is the part of size 2 of
-  axis y behind the first 2; `, device_ids=(...)` before the axes gives a mesh whose devices are not in order.
+  axis y behind the first 2. A mesh whose devices are not in order has `, device_ids=(0,2,1,3)` before the
+  axes, or `, device_ids=([2,4]T(1,0))`: number 0..7, shape as [2,4], transpose by (1,0).
 """
 
 from __future__ import annotations
@@ -14,11 +15,13 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
+from ..errors import HloFormatError
 from .tokens import group_end
 
 Groups = tuple[tuple[int, ...], ...]
 
-_IOTA = re.compile(r"\[([\d,]+)\]<=\[([\d,]+)\](?:T\(([\d,]+)\))?")
+_IOTA = re.compile(r"\[([\d,]+)\]<=(.*)")
+_NUMBERED = re.compile(r"\[([\d,]+)\](?:T\(([\d,]+)\))?")
 _AXIS_SIZE = re.compile(r"""(['"]?)([^'"=,\[]+)\1=(\d+)""")
 _AXIS_USE = re.compile(r"""(['"]?)([^'",:{}]+)\1(?::\((\d+)\)(\d+))?""")
 
@@ -27,15 +30,21 @@ def parse_groups(text: str, num_partitions: int) -> Groups:
     """The groups `text` spells.
 
     Raises:
-        ValueError: it is in none of the known forms.
+        HloFormatError: it is in none of the known forms, or its numbers do not fit together.
     """
-    text = text.strip()
+    try:
+        return _groups(text.strip(), num_partitions)
+    except ValueError as error:
+        raise HloFormatError(f"replica groups {text[:120]!r}: {error}") from error
+
+
+def _groups(text: str, num_partitions: int) -> Groups:
     if text.startswith("mesh["):
         return _mesh_groups(text)
     if "<=" in text:
         return _rows(_iota(text))
     if not text.startswith("{"):
-        raise ValueError(f"replica groups not understood: {text[:80]!r}")
+        raise ValueError("not understood")
     listed = tuple(_integers(part) for part in re.findall(r"\{([\d, ]+)\}", text))
     return listed or (tuple(range(num_partitions)),)
 
@@ -59,12 +68,18 @@ def closed_sets(pairs: Iterable[tuple[int, int]]) -> Groups:
 def _iota(text: str) -> np.ndarray:
     match = _IOTA.match(text)
     if match is None:
-        raise ValueError(f"replica groups not understood: {text[:80]!r}")
-    shape = _integers(match[2])
+        raise ValueError("not understood")
+    return _numbered(match[2]).reshape(_integers(match[1]))
+
+
+def _numbered(text: str) -> np.ndarray:
+    """`[2,4]T(1,0)`: 0..7 in that shape, transposed."""
+    match = _NUMBERED.match(text)
+    if match is None:
+        raise ValueError("not understood")
+    shape = _integers(match[1])
     numbers = np.arange(math.prod(shape)).reshape(shape)
-    if match[3]:
-        numbers = numbers.transpose(_integers(match[3]))
-    return numbers.reshape(_integers(match[1]))
+    return numbers.transpose(_integers(match[2])) if match[2] else numbers
 
 
 def _mesh_groups(text: str) -> Groups:
@@ -94,8 +109,8 @@ def _devices(text: str, sizes: dict[str, int]) -> np.ndarray:
     """The mesh's devices in row-major order: all in sequence unless `device_ids=(...)` says otherwise."""
     if "device_ids" not in text:
         return np.arange(math.prod(sizes.values()))
-    inside = text[text.index("(") + 1 :]
-    return _iota(inside) if "<=" in inside else np.array([int(each) for each in re.findall(r"\d+", inside)])
+    inside = text[text.index("(") + 1 :].strip().removesuffix(")")
+    return _numbered(inside) if inside.startswith("[") else np.array(_integers(inside))
 
 
 def _integers(text: str) -> tuple[int, ...]:

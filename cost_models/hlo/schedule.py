@@ -26,7 +26,7 @@ __all__ = [
     "schedule_path",
 ]
 
-_WORK = ("fusion", "dot", "convolution", "custom-call", "sort", "scatter", "reduce")
+_WORK = ("fusion", "dot", "convolution", "custom-call", "sort", "scatter", "reduce", "call-start")
 _NO_WORK_TARGETS = ('"AllocateBuffer"', '"ConcatBitcast"')
 
 
@@ -96,12 +96,12 @@ def read_timeline(dump: str, module: HloModule | None = None) -> Timeline:
     return _Reader(parsed, module, rate).timeline()
 
 
-def estimated_timeline(module: HloModule, cycles_per_s: float | None = None) -> Timeline:
+def estimated_timeline(module: HloModule, cycles_per_s: float | None) -> Timeline:
     """The timeline without a dump (TPU writes none when nothing is asynchronous): estimates alone.
 
     Args:
         module: the final HLO.
-        cycles_per_s: as for `estimated_compute_s`.
+        cycles_per_s: as for `estimated_compute_s`; None where it is not known, which prices nothing.
     """
     return _Reader(ScheduleDump(module, {}), None, cycles_per_s).timeline()
 
@@ -217,10 +217,13 @@ def _communicates(frame: Frame, instruction: Instruction) -> bool:
     base = instruction.opcode.removesuffix("-done")
     if collective_kind(replace(instruction, opcode=base)):
         return True
-    if instruction.opcode in ("async-done", "async-update"):
+    if instruction.opcode.endswith(("-done", "-update")):
         started = frame.computation.by_name[instruction.operands[0]]
         return _communicates(frame, started)
-    if instruction.opcode not in ("fusion", "async-start"):
+    if instruction.opcode != "fusion" and not instruction.opcode.endswith("-start"):
         return False
-    called = [call.frame.computation for call in calls(frame, instruction)]
-    return any(collective_kind(inner) for computation in called for inner in computation.instructions)
+    return any(
+        _communicates(call.frame, inner)
+        for call in calls(frame, instruction)
+        for inner in call.frame.computation.instructions
+    )

@@ -1,10 +1,12 @@
 """Collectives of compiled programs, counted by hand; `texts.py` describes the programs."""
 
+import re
+
 import pytest
 
 from meshwright.cost_models.hlo import HloCollective, HloModule, collectives
 
-from .texts import ADD, module, program
+from .texts import ADD, module, program, text
 
 ROWS = ((0, 1, 2, 3), (4, 5, 6, 7))  # groups along model=4 of a mesh data=2 model=4
 COLUMNS = ((0, 4), (1, 5), (2, 6), (3, 7))  # along data=2
@@ -112,6 +114,33 @@ def test_asynchronous_call() -> None:
   ROOT %d = f32[4,2] async-done(%u), calls=%wrapped"""
     (found,) = collectives(program(body, before))
     assert (found.kind, found.bytes, found.is_async, found.op_name) == ("all-to-all", 32 * 4, True, "outer")
+
+
+def test_offloaded_to_the_sparse_core() -> None:
+    """As libtpu 0.0.42.1 writes it for TPU7x: a call that starts, with the collective in what it calls."""
+    before = """%called (w: bf16[16,4]) -> bf16[16,8] {
+  %w = bf16[16,4]{1,0:T(16,128)(2,1)} parameter(0)
+  %t = token[] parameter(1)
+  ROOT %x = bf16[16,8]{1,0} all-gather(%w), replica_groups=[4,2]<=[2,4]T(1,0), dimensions={1}, OVER
+}, execution_thread="sparsecore"
+""".replace("OVER", OVER_PARTITIONS)
+    body = """  %p = bf16[16,4]{1,0} parameter(0)
+  %t = token[] after-all()
+  %s = ((bf16[16,4], token[]), bf16[16,8]) call-start(%p, %t), to_apply=%called
+  ROOT %d = bf16[16,8]{1,0} call-done(%s)"""
+    (found,) = collectives(program(body, before))
+    assert (found.kind, found.bytes, found.groups, found.is_async) == ("all-gather", 256, COLUMNS, True)
+
+
+@pytest.mark.parametrize(
+    "name", ["tpu_megatron", "tpu_fsdp", "tpu_misc", "gpu_megatron", "gpu_fsdp", "gpu_misc"]
+)
+def test_none_is_dropped(name: str) -> None:
+    """Every collective in the text is listed, but for the later parts of asynchronous fusions."""
+    opcode = r" (?:all-gather|all-reduce|reduce-scatter|all-to-all|collective-permute)(?:-start)?\("
+    lines = [line for line in text(name).splitlines() if re.search(opcode, line)]
+    written = {line.split(" = ")[0].split("%")[1] for line in lines if '"flag_start":"2"' not in line}
+    assert written == {each.name for each in collectives(module(name))}
 
 
 def test_all_to_all_of_pieces() -> None:

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from meshwright.cost_models.errors import HloFormatError
 from meshwright.cost_models.hlo.groups import closed_sets, parse_groups, parse_pairs
 
 
@@ -23,8 +24,10 @@ from meshwright.cost_models.hlo.groups import closed_sets, parse_groups, parse_p
         ("mesh['a'=2,'b'=4] {'b':(1)2}", ((0, 2), (1, 3), (4, 6), (5, 7))),
         ("mesh['a'=2,'b'=4] {'b':(2)2}", ((0, 1), (2, 3), (4, 5), (6, 7))),
         ("mesh['a'=2,'b'=4] {'a','b':(1)2}", ((0, 2, 4, 6), (1, 3, 5, 7))),
-        ("mesh['a'=2,'b'=2], device_ids=([0,2,1,3]) {'b'}", ((0, 2), (1, 3))),
-        ("mesh['a'=2,'b'=2], device_ids=([2,2]<=[2,2]T(1,0)) {'b'}", ((0, 2), (1, 3))),
+        ("mesh['a'=2,'b'=2], device_ids=(0,2,1,3) {'b'}", ((0, 2), (1, 3))),
+        # Of a GPU step over a mesh 2 x 4: device (i, j, k) of it is number 4 k + i.
+        ("mesh['a'=4,'b'=1,'c'=2], device_ids=([2,4]T(1,0)) {'a'}", ((0, 1, 2, 3), (4, 5, 6, 7))),
+        ("mesh['a'=4,'b'=1,'c'=2], device_ids=([2,4]T(1,0)) {'c'}", ((0, 4), (1, 5), (2, 6), (3, 7))),
     ],
 )
 def test_spellings(text: str, groups: tuple[tuple[int, ...], ...]) -> None:
@@ -43,9 +46,11 @@ def test_iota_and_mesh_agree(order: list[int], sizes: list[int]) -> None:
     assert iota == mesh
 
 
-def test_unknown_spelling() -> None:
-    with pytest.raises(ValueError, match="not understood"):
-        parse_groups("V4[8]", 8)
+@pytest.mark.parametrize("text", ["V4[8]", "[3,2]<=[8]", "mesh['a'=2,'b'=2], device_ids=(0,1) {'a'}"])
+def test_bad_spellings_are_quoted(text: str) -> None:
+    with pytest.raises(HloFormatError) as caught:
+        parse_groups(text, 8)
+    assert repr(text) in str(caught.value)
 
 
 @pytest.mark.parametrize(
