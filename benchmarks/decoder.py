@@ -11,6 +11,8 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from .workloads.layers import attention, causal, norm
+
 Params = dict[str, Any]
 
 
@@ -81,7 +83,7 @@ def decoder_logits(params: Params, inputs: jax.Array, size: DecoderSize) -> jax.
     """
     x = params["embed"][inputs] + params["position"]
     x = _blocks(params["blocks"], x.astype(jnp.bfloat16), size)
-    x = _norm(params["norm"], x)
+    x = norm(params["norm"], x)
     return jnp.einsum("bsd,vd->bsv", x, params["embed"].astype(x.dtype)).astype(jnp.float32)
 
 
@@ -94,27 +96,10 @@ def _blocks(blocks: Any, x: jax.Array, size: DecoderSize) -> jax.Array:
 
 
 def _block(block: Params, x: jax.Array) -> jax.Array:
-    x = x + _attention(block, _norm(block["norm_attention"], x))
-    hidden = _norm(block["norm_mlp"], x) @ block["up"].astype(x.dtype) + block["up_bias"].astype(x.dtype)
+    normed = norm(block["norm_attention"], x)
+    x = x + attention(block, normed, normed, causal)
+    hidden = norm(block["norm_mlp"], x) @ block["up"].astype(x.dtype) + block["up_bias"].astype(x.dtype)
     return x + jax.nn.gelu(hidden) @ block["down"].astype(x.dtype) + block["down_bias"].astype(x.dtype)
-
-
-def _attention(block: Params, x: jax.Array) -> jax.Array:
-    query, key, value = (
-        jnp.einsum("bsd,dhk->bshk", x, block[n].astype(x.dtype)) for n in ("query", "key", "value")
-    )
-    scores = jnp.einsum("bqhk,bshk->bhqs", query, key).astype(jnp.float32) * query.shape[-1] ** -0.5
-    causal = jnp.tril(jnp.ones(scores.shape[-2:], bool))
-    weights = jax.nn.softmax(jnp.where(causal, scores, -1e9)).astype(x.dtype)
-    mixed = jnp.einsum("bhqs,bshk->bqhk", weights, value)
-    return jnp.einsum("bqhk,hkd->bqd", mixed, block["out"].astype(x.dtype))
-
-
-def _norm(norm: Params, x: jax.Array) -> jax.Array:
-    wide = x.astype(jnp.float32)
-    centred = wide - jnp.mean(wide, -1, keepdims=True)
-    scale = jax.lax.rsqrt(jnp.mean(centred**2, -1, keepdims=True) + 1e-5)
-    return (centred * scale * norm["scale"] + norm["bias"]).astype(x.dtype)
 
 
 def _init_block(key: jax.Array, size: DecoderSize) -> Params:

@@ -32,8 +32,17 @@ class ModelName(StrEnum):
     DECODER_SCAN = "decoder-scan"
     DECODER_SHORT = "decoder-short"
     MLP = "mlp"
+    WIDE_MLP = "wide_mlp"
     MOE = "moe"
     CNN = "cnn"
+    UNET = "unet"
+    VIT = "vit"
+    DIFFUSION = "diffusion"
+    DLRM = "dlrm"
+    RNN = "rnn"
+    SSM = "ssm"
+    ENCODER_DECODER = "encoder_decoder"
+    GNN = "gnn"
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,1 @@
+"""The benchmarks' training steps, a module for each family; ``benchmarks.models`` names them."""
