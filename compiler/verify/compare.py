@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
 from ...cost_models.cluster import Cluster
 from ...cost_models.hlo.collectives import HloCollective, collectives
 from ...cost_models.hlo.module import parse_module
+from ..lowering import spmd
 from ..plan import MeshSpec, Plan
 from .compiled import CompiledProgram
 from .groups import axes_of_groups, axes_of_pairs
@@ -16,6 +18,7 @@ from .timing import compare_time
 
 _Key = tuple[str, tuple[str, ...]]
 _UNKNOWN_AXES = ("?",)
+_LOWERING = os.path.dirname(spmd.__file__)
 # Where the compiler does not say how often a loop runs.
 _ONCE = 1
 
@@ -66,6 +69,11 @@ def _communication(plan: Plan, found: Sequence[HloCollective]) -> tuple[Communic
         compiled[collective.kind, _axes(collective, plan.mesh)].append(cause)
     both = [_pair(key, planned[key], compiled[key]) for key in {*planned, *compiled}]
     return tuple(sorted(both, key=lambda c: (-max(c.planned_bytes, c.compiled_bytes), c.kind, c.axes)))
+
+
+def _users_line(source: str) -> str:
+    """A line of the program; nothing where the reshard belongs to none, as those of results do not."""
+    return "" if source.startswith(_LOWERING) else source
 
 
 def _scope(op_name: str, program: str) -> str:

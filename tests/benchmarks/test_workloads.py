@@ -13,9 +13,9 @@ from benchmarks.workloads.training import Workload
 
 # The decoder's loss has tests of its own, and examples/gpt.py is planned and trained.
 FAMILIES = [name for name in MODELS if not name.startswith("decoder")]
-# XLA takes long over these, and the planner over the last.
-SLOW_RUNS = ("unet", "vit", "diffusion", "ssm", "gnn", "encoder_decoder")
-SLOW_PLANS = ("encoder_decoder",)
+# XLA takes long over these, and the planner over two.
+SLOW_RUNS = ("unet", "vit", "diffusion", "dlrm", "ssm", "gnn", "encoder_decoder")
+SLOW_PLANS = ("diffusion", "encoder_decoder")
 
 
 def _marked(slow: tuple[str, ...]) -> list[Any]:
