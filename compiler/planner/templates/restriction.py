@@ -1,0 +1,173 @@
+"""What a template leaves of each decision of a model.
+
+An axis may split only dims of the roles that its part names, and of those that have none. Where an operation
+can split such a dim it has to, and so does an argument that is stored split. Everything else is the solver's.
+What a pin or the program itself fixes is left as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...ir import Value
+from ..layout import Layout
+from ..model import Model
+from .catalogue import Part, Storage
+from .placement import Placement
+from .role import Role
+from .roles import Roles
+
+_UNUSED = 99  # rank of an axis that splits no dim of a wanted role
+_ALL = frozenset(Role)
+
+_DimRoles = tuple[frozenset[Role], ...]
+
+# The roles in the dims of each value that a variable makes or reads, with the number of its list of layouts.
+_Subject = tuple[tuple[_DimRoles, int], ...]
+
+
+@dataclass(frozen=True)
+class _Want:
+    """What an axis is to do in one decision.
+
+    Attributes:
+        tiers: roles to split, those wanted most first.
+        allowed: roles that may be split.
+        is_required: whether as high a tier as can be has to be split.
+    """
+
+    tiers: tuple[tuple[Role, ...], ...]
+    allowed: frozenset[Role]
+    is_required: bool
+
+    def rank(self, roles: frozenset[Role]) -> int:
+        """The tier of a dim of these roles; -1 where the axis must not split it."""
+        if roles.isdisjoint(self.allowed):
+            return -1
+        tiers = (i for i, tier in enumerate(self.tiers) if not roles.isdisjoint(tier))
+        return next(tiers, _UNUSED)
+
+
+class Restriction:
+    """Restricts models of one program on one mesh."""
+
+    def __init__(self, model: Model, roles: Roles) -> None:
+        """Collects what each decision is about.
+
+        Args:
+            model: the model.
+            roles: the program's roles.
+        """
+        self._ranks: dict[Hashable, NDArray[np.int64]] = {}
+        subjects, self._layouts = _subjects(model, roles)
+        counts = [len(variable.strategies) for variable in model.variables]
+        cases = list(zip(counts, _kinds(model, roles), subjects, strict=True))
+        numbers = {case: number for number, case in enumerate(dict.fromkeys(cases))}
+        self._cases = list(numbers)
+        self._case_of = [numbers[case] for case in cases]
+
+    def kept(self, placement: Placement) -> list[NDArray[np.int64]]:
+        """The strategies that each variable keeps, ascending; at least one."""
+        return list(self._kept(placement))
+
+    def passes(self, placement: Placement, floors: Sequence[NDArray[np.float64]], cost_s: float) -> bool:
+        """Whether every plan within a template is known to cost more than so many seconds.
+
+        Args:
+            placement: the template.
+            floors: what a plan with each strategy of each variable costs at least; none where not known.
+            cost_s: the seconds.
+        """
+        pairs = zip(floors, self._kept(placement), strict=False)
+        return any(floor[kept].min() > cost_s for floor, kept in pairs)
+
+    def _kept(self, placement: Placement) -> Iterator[NDArray[np.int64]]:
+        known: dict[int, NDArray[np.int64]] = {}
+        for case in self._case_of:
+            if case not in known:
+                known[case] = self._keep(*self._cases[case], placement)
+            yield known[case]
+
+    def _keep(self, count: int, kind: str, subject: _Subject, placement: Placement) -> NDArray[np.int64]:
+        has_batch = any(Role.BATCH in dim for roles, _ in subject for dim in roles)
+        wants = {a: _want(p, kind, has_batch) for a, p in enumerate(placement.parts) if p is not None}
+        ranks = {axis: np.full(count, _UNUSED) for axis in wants}
+        allowed = np.ones(count, bool)
+        for axis, want in wants.items():
+            for roles, layouts in subject:
+                rank = self._rank(layouts, roles, axis, want)
+                allowed &= rank >= 0
+                ranks[axis] = np.minimum(ranks[axis], rank)
+        kept = np.flatnonzero(allowed) if allowed.any() else np.arange(count)
+        for axis, want in wants.items():
+            if want.is_required:
+                kept = kept[ranks[axis][kept] == ranks[axis][kept].min()]
+        return kept
+
+    def _rank(self, layouts: int, roles: _DimRoles, axis: int, want: _Want) -> NDArray[np.int64]:
+        """For each layout of a list, the rank of the dim that the axis splits."""
+        key = (layouts, roles, axis, want)
+        if key not in self._ranks:
+            of_dim = [want.rank(dim) for dim in roles]
+            self._ranks[key] = np.array([_rank_in(x, axis, of_dim) for x in self._layouts[layouts]])
+        return self._ranks[key]
+
+
+def _rank_in(layout: Layout, axis: int, of_dim: Sequence[int]) -> int:
+    return next((rank for dim, rank in zip(layout.dims, of_dim, strict=True) if axis in dim), _UNUSED)
+
+
+def _want(part: Part, kind: str, has_batch: bool) -> _Want:
+    used = frozenset(role for tier in part.uses for role in tier)
+    if kind in ("parameter", "optimizer"):
+        storage = part.parameters if kind == "parameter" else part.optimizer
+        if storage is Storage.SPLIT:
+            return _Want((tuple(Role),), _ALL, True)
+        if storage is Storage.AS_USED:
+            return _Want(part.uses[:1], frozenset(part.uses[0]), True)
+        return _Want((), frozenset(), False)
+    if kind == "weighted":
+        return _Want(part.uses, used | {Role.FREE}, True)
+    if has_batch:
+        tiers = (tuple(used),) if part.is_loose else part.uses
+        return _Want(tiers, used | {Role.FREE}, True)
+    is_stored_split = Storage.SPLIT in (part.parameters, part.optimizer)
+    return _Want(part.uses, _ALL if is_stored_split else used | {Role.FREE}, False)
+
+
+def _kinds(model: Model, roles: Roles) -> list[str]:
+    """What each variable decides: stored state, the use of a parameter, or anything else."""
+    found = ["weighted" if v.node in roles.weighted else "other" for v in model.variables]
+    for position, variable in enumerate(model.inputs):
+        if position in roles.parameters:
+            found[variable] = "parameter"
+        elif position in roles.optimizer:
+            found[variable] = "optimizer"
+    return found
+
+
+def _subjects(model: Model, roles: Roles) -> tuple[list[_Subject], dict[int, tuple[Layout, ...]]]:
+    """What each variable makes and reads, and the lists of layouts by number."""
+    known: dict[Value, _DimRoles] = {}
+    found: list[dict[tuple[_DimRoles, int], None]] = [{} for _ in model.variables]
+    lists: dict[int, tuple[Layout, ...]] = {}
+    for variable, value, layouts in _layouts(model):
+        if value not in known:
+            known[value] = roles.of_dims(value)
+        lists[id(layouts)] = layouts
+        found[variable][known[value], id(layouts)] = None
+    return [tuple(subject) for subject in found], lists
+
+
+def _layouts(model: Model) -> Iterator[tuple[int, Value, tuple[Layout, ...]]]:
+    """Every value that a variable makes or reads, with its layout under each strategy."""
+    made: Mapping[int, Value] = {id(d): value for value, d in reversed(model.definitions.items())}
+    for value, definition in model.definitions.items():
+        if made[id(definition)] is value:
+            yield definition.variable, value, definition.layouts
+    for read in model.reads:
+        yield read.reader, made[id(read.source)], read.targets
