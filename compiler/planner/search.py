@@ -80,7 +80,7 @@ def plan_program(
         if progress:
             progress(f"mesh {'x'.join(map(str, mesh.shape))}")
         pins = resolve_pins(program, mesh, read_pins(options.pins))
-        model = ModelBuilder(program, mesh, rules, pins).build(budget)
+        model = ModelBuilder(program, mesh, rules, pins, experts.narrowing(placed)).build(budget)
         try:
             _try(found, mesh, model, experts, placed, _solve_options(model, options, deadline, found))
         except NoAllowedChoice as failure:

@@ -1,4 +1,4 @@
-"""Solves models within templates: one that is asked for, or all, so that no plan is worse than an expert's."""
+"""Solves models within templates: the one asked for, or all, so that no plan is worse than an expert's."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ..solver.search import EXACT
 from ..solver.solve import Solution, SolveOptions, solve
 from .catalogue import TEMPLATES, Template
 from .placement import Placement, placement_in_order, placements, why_not
-from .restriction import Restriction
+from .restriction import Narrowing, Restriction
 from .roles import Roles, find_roles
 
 
@@ -46,6 +46,10 @@ class Experts:
             for placed in placements(template, mesh):
                 if why_not(placed, self.roles, mesh) is None:
                     yield placed
+
+    def narrowing(self, placed: Placement | None) -> Narrowing | None:
+        """What to leave out of a model that is only solved within a template; None for none."""
+        return None if placed is None else Narrowing(self._program, self.roles, placed)
 
     def solve_within(self, placed: Placement, model: Model, options: SolveOptions) -> Solution:
         """Solves a model within a template; the bound is that of the template.

@@ -7,15 +7,17 @@ What a pin or the program itself fixes is left as it is.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ...ir import Value
+from ...ir import Node, Program, Value
 from ..layout import Layout
 from ..model import Model
+from ..strategies import Strategy
 from .catalogue import Part, Storage
 from .placement import Placement
 from .role import Role
@@ -23,6 +25,7 @@ from .roles import Roles
 
 _UNUSED = 99  # rank of an axis that splits no dim of a wanted role
 _ALL = frozenset(Role)
+_T = TypeVar("_T")
 
 _DimRoles = tuple[frozenset[Role], ...]
 
@@ -93,28 +96,84 @@ class Restriction:
             yield known[case]
 
     def _keep(self, count: int, kind: str, subject: _Subject, placement: Placement) -> NDArray[np.int64]:
-        has_batch = any(Role.BATCH in dim for roles, _ in subject for dim in roles)
-        wants = {a: _want(p, kind, has_batch) for a, p in enumerate(placement.parts) if p is not None}
-        ranks = {axis: np.full(count, _UNUSED) for axis in wants}
-        allowed = np.ones(count, bool)
-        for axis, want in wants.items():
-            for roles, layouts in subject:
-                rank = self._rank(layouts, roles, axis, want)
-                allowed &= rank >= 0
-                ranks[axis] = np.minimum(ranks[axis], rank)
-        kept = np.flatnonzero(allowed) if allowed.any() else np.arange(count)
-        for axis, want in wants.items():
-            if want.is_required:
-                kept = kept[ranks[axis][kept] == ranks[axis][kept].min()]
-        return kept
+        def rank(subject: tuple[_DimRoles, int], axis: int, want: _Want) -> NDArray[np.int64]:
+            roles, layouts = subject
+            key = (layouts, roles, axis, want)
+            if key not in self._ranks:
+                self._ranks[key] = _ranks(self._layouts[layouts], roles, axis, want)
+            return self._ranks[key]
 
-    def _rank(self, layouts: int, roles: _DimRoles, axis: int, want: _Want) -> NDArray[np.int64]:
-        """For each layout of a list, the rank of the dim that the axis splits."""
-        key = (layouts, roles, axis, want)
-        if key not in self._ranks:
-            of_dim = [want.rank(dim) for dim in roles]
-            self._ranks[key] = np.array([_rank_in(x, axis, of_dim) for x in self._layouts[layouts]])
-        return self._ranks[key]
+        has_batch = any(Role.BATCH in dim for roles, _ in subject for dim in roles)
+        return _kept(count, _wants(placement, kind, has_batch), subject, rank)
+
+
+class Narrowing:
+    """Leaves out of menus what a template does, so that a model is built without it."""
+
+    def __init__(self, program: Program, roles: Roles, placement: Placement) -> None:
+        """Takes the template and what it is about."""
+        self._roles = roles
+        self._placement = placement
+        inputs = program.graph.inputs
+        self._stored = {inputs[i]: "parameter" for i in roles.parameters}
+        self._stored |= {inputs[i]: "optimizer" for i in roles.optimizer}
+
+    def key(self, values: Sequence[Value], node: Node | None) -> Hashable:
+        """What the answer of ``kept`` depends on, besides the strategies."""
+        return self._kind(values, node), tuple(map(self._roles.of_dims, values))
+
+    def kept(
+        self, values: Sequence[Value], node: Node | None, strategies: Sequence[Strategy]
+    ) -> list[Strategy]:
+        """The strategies that the template leaves.
+
+        Args:
+            values: what is decided: operands and results of an operation, or one input.
+            node: the operation.
+            strategies: all, with a layout of each operand and result.
+        """
+        layouts = zip(*((*s.operands, *s.results) for s in strategies), strict=True)
+        subject = list(zip(map(self._roles.of_dims, values), layouts, strict=True))
+        has_batch = any(Role.BATCH in dim for roles, _ in subject for dim in roles)
+        wants = _wants(self._placement, self._kind(values, node), has_batch)
+        found = _kept(len(strategies), wants, subject, lambda s, axis, want: _ranks(s[1], s[0], axis, want))
+        return [strategies[k] for k in found]
+
+    def _kind(self, values: Sequence[Value], node: Node | None) -> str:
+        if node is None:
+            return self._stored.get(values[0], "other")
+        return "weighted" if node in self._roles.weighted else "other"
+
+
+def _wants(placement: Placement, kind: str, has_batch: bool) -> dict[int, _Want]:
+    return {a: _want(part, kind, has_batch) for a, part in enumerate(placement.parts) if part is not None}
+
+
+def _kept(
+    count: int,
+    wants: Mapping[int, _Want],
+    subject: Sequence[_T],
+    rank: Callable[[_T, int, _Want], NDArray[np.int64]],
+) -> NDArray[np.int64]:
+    """Those of ``count`` strategies that do what each axis is to do, in all values."""
+    ranks = {axis: np.full(count, _UNUSED) for axis in wants}
+    allowed = np.ones(count, bool)
+    for axis, want in wants.items():
+        for value in subject:
+            found = rank(value, axis, want)
+            allowed &= found >= 0
+            ranks[axis] = np.minimum(ranks[axis], found)
+    kept = np.flatnonzero(allowed) if allowed.any() else np.arange(count)
+    for axis, want in wants.items():
+        if want.is_required:
+            kept = kept[ranks[axis][kept] == ranks[axis][kept].min()]
+    return kept
+
+
+def _ranks(layouts: Sequence[Layout], roles: _DimRoles, axis: int, want: _Want) -> NDArray[np.int64]:
+    """For each layout, the rank of the dim that the axis splits."""
+    of_dim = [want.rank(dim) for dim in roles]
+    return np.array([_rank_in(layout, axis, of_dim) for layout in layouts])
 
 
 def _rank_in(layout: Layout, axis: int, of_dim: Sequence[int]) -> int:
