@@ -36,7 +36,8 @@ class Part:
             entry come first.
         parameters: how parameters lie.
         optimizer: how other state lies.
-        is_loose: whether the order of ``uses`` holds only where a parameter is applied.
+        is_loose: whether the order of ``uses`` holds only where a parameter is applied that makes features of
+            features; elsewhere any of them will do, and a smaller parameter may lie whole.
     """
 
     uses: tuple[tuple[Role, ...], ...]

@@ -15,11 +15,11 @@ Factors = tuple[Factor, ...]
 
 @dataclass(frozen=True, eq=False)
 class Contraction:
-    """A matrix product or convolution of activations with a parameter.
+    """A matrix product or convolution of activations with a parameter, or a look-up in one.
 
     Attributes:
         node: the operation.
-        contracted: factors of the parameter that are summed.
+        contracted: factors of the parameter that are summed, or looked up in.
         made: factors that the parameter brings into the result.
         experts: factors that both have and the result keeps: one set of parameters for each.
         passed: factors of the activations that pass through.
@@ -43,7 +43,7 @@ def contraction_of(
         dims: factors by value.
         batch: the batch's factor.
     """
-    reader = {"dot_general": _product, "conv_general_dilated": _convolution}.get(node.op)
+    reader = _READERS.get(node.op)
     if reader is None:
         return None
     values = [o for o in node.operands if isinstance(o, Value)]
@@ -75,6 +75,19 @@ def _convolution(node: Node, weight: int, of_weight: Dims, of_other: Dims) -> Co
     made, summed = spec.rhs_spec[:2]
     passed = _at(of_other, spec.lhs_spec[:1])
     return Contraction(node, _at(of_weight, [summed]), _at(of_weight, [made]), (), passed)
+
+
+def _lookup(node: Node, weight: int, of_weight: Dims, of_other: Dims) -> Contraction | None:
+    """A product with a one-hot matrix that is not written out."""
+    numbers = node.params["dimension_numbers"]
+    if weight != 0 or numbers.operand_batching_dims:
+        return None
+    chosen = numbers.start_index_map
+    made = [d for d in range(len(of_weight)) if d not in chosen]
+    return Contraction(node, _at(of_weight, chosen), _at(of_weight, made), (), _all(of_other))
+
+
+_READERS = {"dot_general": _product, "conv_general_dilated": _convolution, "gather": _lookup}
 
 
 def _at(dims: Dims, chosen: Sequence[int]) -> Factors:

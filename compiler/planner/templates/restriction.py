@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -103,8 +103,7 @@ class Restriction:
                 self._ranks[key] = _ranks(self._layouts[layouts], roles, axis, want)
             return self._ranks[key]
 
-        has_batch = any(Role.BATCH in dim for roles, _ in subject for dim in roles)
-        return _kept(count, _wants(placement, kind, has_batch), subject, rank)
+        return _kept(count, _wants(placement, kind, subject), subject, rank)
 
 
 class Narrowing:
@@ -134,19 +133,22 @@ class Narrowing:
         """
         layouts = zip(*((*s.operands, *s.results) for s in strategies), strict=True)
         subject = list(zip(map(self._roles.of_dims, values), layouts, strict=True))
-        has_batch = any(Role.BATCH in dim for roles, _ in subject for dim in roles)
-        wants = _wants(self._placement, self._kind(values, node), has_batch)
+        wants = _wants(self._placement, self._kind(values, node), subject)
         found = _kept(len(strategies), wants, subject, lambda s, axis, want: _ranks(s[1], s[0], axis, want))
         return [strategies[k] for k in found]
 
     def _kind(self, values: Sequence[Value], node: Node | None) -> str:
         if node is None:
             return self._stored.get(values[0], "other")
-        return "weighted" if node in self._roles.weighted else "other"
+        return _kind_of(node, self._roles)
 
 
-def _wants(placement: Placement, kind: str, has_batch: bool) -> dict[int, _Want]:
-    return {a: _want(part, kind, has_batch) for a, part in enumerate(placement.parts) if part is not None}
+def _wants(placement: Placement, kind: str, subject: Sequence[tuple[_DimRoles, Any]]) -> dict[int, _Want]:
+    has_batch = any(Role.BATCH in dim for roles, _ in subject for dim in roles)
+    rank = max((len(roles) for roles, _ in subject), default=0)
+    return {
+        a: _want(part, kind, has_batch, rank) for a, part in enumerate(placement.parts) if part is not None
+    }
 
 
 def _kept(
@@ -180,16 +182,16 @@ def _rank_in(layout: Layout, axis: int, of_dim: Sequence[int]) -> int:
     return next((rank for dim, rank in zip(layout.dims, of_dim, strict=True) if axis in dim), _UNUSED)
 
 
-def _want(part: Part, kind: str, has_batch: bool) -> _Want:
+def _want(part: Part, kind: str, has_batch: bool, rank: int) -> _Want:
     used = frozenset(role for tier in part.uses for role in tier)
     if kind in ("parameter", "optimizer"):
         storage = part.parameters if kind == "parameter" else part.optimizer
         if storage is Storage.SPLIT:
             return _Want((tuple(Role),), _ALL, True)
         if storage is Storage.AS_USED:
-            return _Want(part.uses[:1], frozenset(part.uses[0]), True)
+            return _Want(part.uses[:1], frozenset(part.uses[0]), not part.is_loose or rank > 2)
         return _Want((), frozenset(), False)
-    if kind == "weighted":
+    if kind == "weighted" or (kind == "routing" and not part.is_loose):
         return _Want(part.uses, used | {Role.FREE}, True)
     if has_batch:
         tiers = (tuple(used),) if part.is_loose else part.uses
@@ -198,9 +200,15 @@ def _want(part: Part, kind: str, has_batch: bool) -> _Want:
     return _Want(part.uses, _ALL if is_stored_split else used | {Role.FREE}, False)
 
 
+def _kind_of(node: Node | None, roles: Roles) -> str:
+    if node in roles.routing:
+        return "routing"
+    return "weighted" if node in roles.weighted else "other"
+
+
 def _kinds(model: Model, roles: Roles) -> list[str]:
     """What each variable decides: stored state, the use of a parameter, or anything else."""
-    found = ["weighted" if v.node in roles.weighted else "other" for v in model.variables]
+    found = [_kind_of(v.node, roles) for v in model.variables]
     for position, variable in enumerate(model.inputs):
         if position in roles.parameters:
             found[variable] = "parameter"

@@ -30,6 +30,7 @@ class Roles:
         parameters: positions of inputs that activations depend on and that carry no batch.
         optimizer: positions of other inputs that a step gives out again.
         weighted: operations that apply a parameter to activations, forwards or backwards.
+        routing: those of them that only score experts.
     """
 
     dims: Mapping[Value, Dims]
@@ -37,6 +38,7 @@ class Roles:
     parameters: frozenset[int]
     optimizer: frozenset[int]
     weighted: frozenset[Node]
+    routing: frozenset[Node]
 
     def of_dims(self, value: Value) -> tuple[frozenset[Role], ...]:
         """The roles in each dim of a value."""
@@ -69,7 +71,15 @@ def find_roles(program: Program, rules: RuleBook) -> Roles:
     carried = {c for c in program.carried if c is not None}
     role = _roles_of(found, batch, {f for v in weights for f in _factors(dims[v])})
     optimizer = {i for i, v in enumerate(program.graph.inputs) if v in weights and i in carried - parameters}
-    return Roles(dims, role, frozenset(parameters), frozenset(optimizer), frozenset(c.node for c in found))
+    weighted = frozenset(c.node for c in found)
+    routing = frozenset(c.node for c in found if _only_scores(c, role))
+    return Roles(dims, role, frozenset(parameters), frozenset(optimizer), weighted, routing)
+
+
+def _only_scores(c: Contraction, role: Mapping[Factor, Role]) -> bool:
+    """Whether experts are all that a parameter makes of features, or the other way about."""
+    sides = [{role[f] for f in side} for side in (c.contracted, c.made)]
+    return not c.experts and {Role.EXPERT} in sides
 
 
 def _roles_of(found: list[Contraction], batch: Factor | None, of_weights: set[Factor]) -> dict[Factor, Role]:
