@@ -61,16 +61,16 @@ def decoder() -> Case:
     return _case(loss, p, jax.ShapeDtypeStruct((BATCH, LENGTH + 1), "int32"))
 
 
-def mlp() -> Case:
+def mlp(scale: int = 1) -> Case:
     def loss(p: Any, z: Any) -> Any:
         x, y = z
         for w, b in p:
             x = jnp.tanh(x @ w + b)
         return jnp.mean((x - y) ** 2)
 
-    sizes = (64, 512, 64, 512, 64)
+    sizes = [scale * n for n in (64, 512, 64, 512, 64)]
     p = [(f32(a, b), f32(b)) for a, b in zip(sizes[:-1], sizes[1:], strict=True)]
-    return _case(loss, p, (f32(128, 64), f32(128, 64)))
+    return _case(loss, p, (f32(128, sizes[0]), f32(128, sizes[0])))
 
 
 def moe() -> Case:

@@ -84,7 +84,10 @@ class Experts:
             found = self._attempt(restriction.kept(placed), model, replace(options, cutoff_s=known_s))
             if found is not None and found.objective_s < known_s * (1 - EXACT):
                 known_s = found.objective_s
-                best = replace(found, bound_s=bound_s, is_optimal=False), placed.template.name
+                best = (
+                    replace(found, bound_s=min(bound_s, found.objective_s), is_optimal=False),
+                    placed.template.name,
+                )
         return best
 
     def _attempt(self, kept: list[Index], model: Model, options: SolveOptions) -> Solution | None:
