@@ -9,6 +9,8 @@ import jax.numpy as jnp
 import pytest
 
 from meshwright.compiler.ir import Program
+from meshwright.compiler.planner.region_models import REGION_MODELS
+from meshwright.compiler.planner.templates import dim_factors
 from meshwright.compiler.planner.templates.role import Role
 from meshwright.compiler.planner.templates.roles import Roles, find_roles
 
@@ -103,3 +105,18 @@ def test_a_program_without_any_role() -> None:
     roles = find_roles(traced(lambda a: jnp.sort(a), f32(16)), BOOK)
     assert not roles.parameters
     assert not roles.weighted
+
+
+def test_loops_and_branches_pass_dims_on() -> None:
+    assert dim_factors._REGIONS.keys() == REGION_MODELS.keys()
+
+    def loss(w: Any, z: Any) -> Any:
+        x = jax.lax.fori_loop(0, 3, lambda _, x: jnp.tanh(x @ w[0]), z)
+        x = jax.lax.cond(jnp.sum(x) > 0, lambda x: x @ w[1], lambda x: x @ w[2], x)
+        return jnp.mean(jax.checkpoint(jnp.tanh)(x) ** 2)
+
+    w = [f32(32, 32), f32(32, 48), f32(32, 48)]
+    program, roles = _found((lambda q, z: (q, loss(q[0], z)), (w, w), f32(16, 32)))
+    assert _of(program, roles, "z")[0] == "BATCH"
+    assert roles.parameters == {0, 1, 2}
+    assert len(roles.weighted) == 3

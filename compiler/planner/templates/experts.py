@@ -15,8 +15,9 @@ from ..solver.preprocess import Index, Reduced, restrict
 from ..solver.search import EXACT
 from ..solver.solve import Solution, SolveOptions, solve
 from .catalogue import TEMPLATES, Template
+from .narrowing import TemplateNarrowing
 from .placement import Placement, placement_in_order, placements, why_not
-from .restriction import Narrowing, Restriction
+from .restriction import Restriction
 from .roles import Roles, find_roles
 
 
@@ -47,9 +48,9 @@ class Experts:
                 if why_not(placed, self.roles, mesh) is None:
                     yield placed
 
-    def narrowing(self, placed: Placement | None) -> Narrowing | None:
+    def narrowing(self, placed: Placement | None) -> TemplateNarrowing | None:
         """What to leave out of a model that is only solved within a template; None for none."""
-        return None if placed is None else Narrowing(self._program, self.roles, placed)
+        return None if placed is None else TemplateNarrowing(self._program, self.roles, placed)
 
     def solve_within(self, placed: Placement, model: Model, options: SolveOptions) -> Solution:
         """Solves a model within a template; the bound is that of the template.
@@ -84,10 +85,8 @@ class Experts:
             found = self._attempt(restriction.kept(placed), model, replace(options, cutoff_s=known_s))
             if found is not None and found.objective_s < known_s * (1 - EXACT):
                 known_s = found.objective_s
-                best = (
-                    replace(found, bound_s=min(bound_s, found.objective_s), is_optimal=False),
-                    placed.template.name,
-                )
+                bounded = replace(found, bound_s=min(bound_s, known_s), is_optimal=False)
+                best = bounded, placed.template.name
         return best
 
     def _attempt(self, kept: list[Index], model: Model, options: SolveOptions) -> Solution | None:
