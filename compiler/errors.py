@@ -1,6 +1,6 @@
 """Every public error of the project. Each docstring is its manual entry: cause, failing example, fix."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from ..cost_models.errors import (
     HardwareRecordError,
@@ -23,6 +23,7 @@ __all__ = [
     "PlanFormatError",
     "PlanMismatchError",
     "SolverError",
+    "TemplateError",
     "TraceError",
     "UnknownClusterError",
     "UnsupportedError",
@@ -84,6 +85,33 @@ class PinError(MeshwrightError):
     Example: `pins={"params/mpl/*": P("model")}` (the path is `params/mlp`).
     Fix: take paths from `plan.shardings` and axis names from the mesh; the message lists the nearest ones.
     """
+
+
+class TemplateError(MeshwrightError):
+    """The template asked for does not apply to the program or the mesh.
+
+    Cause: the program has no dim of the role that the template splits, the mesh has too few axes, or an axis
+    divides none of the dims.
+    Example: `template="expert"` for a program without experts.
+    Fix: one of the templates that the message names, another mesh, or no template: the planner compares its
+    plan with those that apply.
+
+    Attributes:
+        template: the one asked for.
+        reasons: why not, by mesh shape.
+        applying: names of the templates that apply.
+    """
+
+    def __init__(
+        self, template: str, program: str, reasons: Mapping[tuple[int, ...], str], applying: Sequence[str]
+    ) -> None:
+        self.template, self.reasons, self.applying = template, dict(reasons), tuple(applying)
+        meshes: dict[str, list[str]] = {}
+        for shape, reason in self.reasons.items():
+            meshes.setdefault(reason, []).append("x".join(map(str, shape)))
+        why = "; ".join(f"on mesh {' and '.join(shapes)} {reason}" for reason, shapes in meshes.items())
+        others = f"These apply: {', '.join(self.applying)}." if self.applying else "No template applies."
+        super().__init__(f"template={template!r} does not apply to {program}: {why}. {others}")
 
 
 class InfeasibleError(MeshwrightError):

@@ -212,12 +212,16 @@ def default_axis_names(count: int) -> tuple[str, ...]:
     return AXIS_NAMES[:count] + tuple(f"axis{index}" for index in range(len(AXIS_NAMES), count))
 
 
-def candidate_meshes(cluster: Cluster, max_axes: int = 3) -> tuple[LogicalMesh, ...]:
+def candidate_meshes(
+    cluster: Cluster, max_axes: int = 3, min_axes: int = 1, *, ordered: bool = False
+) -> tuple[LogicalMesh, ...]:
     """Mesh shapes worth searching: all ordered factorisations of the device count, cost-equivalent ones once.
 
     Args:
         cluster: the devices.
         max_axes: most axes, at least 1.
+        min_axes: fewest axes.
+        ordered: whether shapes stay that are equivalent but for the order of their axes.
 
     Returns:
         Meshes by number of axes, then lexicographic shape; every axis has size 2 or more (one device: one
@@ -230,10 +234,10 @@ def candidate_meshes(cluster: Cluster, max_axes: int = 3) -> tuple[LogicalMesh, 
     if max_axes < 1:
         raise InvalidMeshError(f"A mesh needs at least one axis, not {max_axes}.")
     meshes: dict[object, LogicalMesh] = {}
-    for count in range(1, max_axes + 1):
+    for count in range(min_axes, max_axes + 1):
         for shape in _factorisations(cluster.num_devices, count):
             mesh = LogicalMesh(cluster, shape, default_axis_names(count))
-            meshes.setdefault(_signature(mesh), mesh)
+            meshes.setdefault(mesh.shape if ordered else _signature(mesh), mesh)
     return tuple(meshes.values())
 
 

@@ -318,6 +318,7 @@ def autoparallel(
     budget_bytes: float | str | None = None,
     effort: int = 2,
     time_limit_s: float | None = None,
+    template: str | None = None,
     plan: Plan | str | os.PathLike[str] | None = None,
     static_argnums: int | Sequence[int] | None = None,
     static_argnames: str | Sequence[str] | None = None,
@@ -338,6 +339,8 @@ def autoparallel(
             what the cluster's devices have.
         effort: 0 (fast) to 3 (thorough).
         time_limit_s: seconds after which the search takes the best plan so far.
+        template: an expert template that the plan has to keep to (``"fsdp"``, ``"data+tensor"``, ...; see
+            ``docs/templates.md``). None: the cheapest plan found, which is compared with all that apply.
         plan: a plan made before, or its file; no search is made, and calls that do not fit it are refused.
         static_argnums: as in ``jax.jit``.
         static_argnames: as in ``jax.jit``.
@@ -352,9 +355,9 @@ def autoparallel(
         ArgumentError, InvalidMeshError, PinError, UnknownClusterError: for wrong options, at once.
         MeshwrightError: at the first call or ``plan``, for what can be seen only with arguments.
     """
-    searching = dict(zip(SEARCHING, (mesh, pins, budget_bytes, time_limit_s), strict=True))
+    searching = dict(zip(SEARCHING, (mesh, pins, budget_bytes, time_limit_s, template), strict=True))
     given = given_plan(plan, searching)
-    options = PlanOptions(mesh, {} if pins is None else pins, budget_bytes, effort, time_limit_s)
+    options = PlanOptions(mesh, {} if pins is None else pins, budget_bytes, effort, time_limit_s, template)
     if progress is not None and not callable(progress):
         raise ArgumentError(f"progress={progress!r} is no function: give one that takes a line of text.")
     tracing = TraceOptions(static_argnums, static_argnames, donate_argnums, donate_argnames)

@@ -10,7 +10,7 @@ from ..compiler.errors import ArgumentError
 from ..compiler.plan import Plan
 
 # Options of a search, which a given plan makes useless.
-SEARCHING: tuple[str, ...] = ("mesh", "pins", "budget_bytes", "time_limit_s")
+SEARCHING: tuple[str, ...] = ("mesh", "pins", "budget_bytes", "time_limit_s", "template")
 
 
 def _is_empty(option: Any) -> bool:

@@ -12,8 +12,9 @@ import os
 import msgspec
 
 FORMAT = "meshwright-plan"
-# Version 2: how many equal values are alive at the peak, and how many in all. Version 1 is read as well.
-VERSION, OLDEST_VERSION = 2, 1
+# Version 2: how many equal values are alive at the peak, and how many in all. Version 3: the template.
+# Older ones are read as well.
+VERSION, OLDEST_VERSION = 3, 1
 
 Spec = tuple[tuple[str, ...], ...]
 
@@ -163,6 +164,9 @@ class Certificate(_Record, frozen=True):
             fits). A mesh is searched no further once it cannot have the best plan of all.
         is_cut_short: whether the time limit ended the search; then the plan depends on the machine's speed,
             and meshes may be missing from ``meshes``.
+        template: the expert template that the plan had to keep to, or whose plan is the cheapest found; empty
+            where the search found a cheaper one by itself. ``bound_s`` is that of the template where it had
+            to.
     """
 
     objective_s: float
@@ -173,6 +177,7 @@ class Certificate(_Record, frozen=True):
     num_edges: int
     meshes: tuple[tuple[tuple[int, ...], float | None], ...]
     is_cut_short: bool = False
+    template: str = ""
 
 
 class Plan(_Record, frozen=True):

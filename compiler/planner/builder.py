@@ -21,7 +21,7 @@ from ..rules import RuleBook
 from .edges import EdgeTable, Layouts
 from .layout import Layout
 from .lifetimes import Lifetimes
-from .menu import Menu, MenuBook
+from .menu import Menu, MenuBook, Narrowing
 from .model import Definition, Model, Read, Site, Variable
 from .region_models import REGION_MODELS
 from .solver.problem import Edge, Problem
@@ -40,7 +40,12 @@ class ModelBuilder:
     """
 
     def __init__(
-        self, program: Program, mesh: LogicalMesh, rules: RuleBook, pins: Mapping[int, Layout]
+        self,
+        program: Program,
+        mesh: LogicalMesh,
+        rules: RuleBook,
+        pins: Mapping[int, Layout],
+        narrowing: Narrowing | None = None,
     ) -> None:
         """Prepares a build.
 
@@ -49,12 +54,13 @@ class ModelBuilder:
             mesh: the logical mesh.
             rules: factor rules, shared between builds.
             pins: layouts that inputs must have, by input position.
+            narrowing: leaves strategies out of the menus, if any are to be.
         """
         self._program = program
         self._mesh = mesh
         self._pins = pins
         self._edges = EdgeTable(mesh)
-        self.menus = MenuBook(mesh, rules, self._edges)
+        self.menus = MenuBook(mesh, rules, self._edges, narrowing)
         self.lifetimes = Lifetimes()
         self._variables: list[Variable] = []
         self._variable_menus: list[Menu] = []
@@ -181,7 +187,7 @@ class ModelBuilder:
 
     def _input(self, position: int, value: Value) -> int:
         pinned = self._pins.get(position)
-        menu = self.menus.only(value.type, pinned) if pinned else self.menus.plain(value.type)
+        menu = self.menus.only(value.type, pinned) if pinned else self.menus.argument(value)
         variable = self.add_value(value.path or str(value), value, 1.0, menu).variable
         held_s = menu.result_bytes[0] / self._mesh.cluster.hardware.memory_bandwidth
         self._costs[variable] = _TIE_BREAK * held_s

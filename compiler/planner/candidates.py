@@ -15,11 +15,12 @@ SAME_COST = 1e-9  # relative difference below which two plans cost the same
 
 @dataclass(frozen=True)
 class Candidate:
-    """The answer of the solver on one mesh."""
+    """The answer of the solver on one mesh; ``template`` names the one it is of, if any."""
 
     mesh: LogicalMesh
     model: Model
     solution: Solution
+    template: str = ""
 
     def is_better_than(self, other: Candidate) -> bool:
         """Whether it costs less; of equal costs, whether it takes less memory, then fewer axes."""
@@ -60,11 +61,11 @@ class Candidates:
         least = min((failure.least_budget_bytes for _, failure in self.failures), default=math.inf)
         return least if self.best is None else 0.0
 
-    def add(self, mesh: LogicalMesh, model: Model, solution: Solution) -> None:
+    def add(self, mesh: LogicalMesh, model: Model, solution: Solution, template: str = "") -> None:
         """Takes the answer on one mesh."""
         self.tried.append((mesh.shape, solution.objective_s))
         self.is_cut_short |= solution.is_cut_short
-        candidate = Candidate(mesh, model, solution)
+        candidate = Candidate(mesh, model, solution, template)
         if self.best is None or candidate.is_better_than(self.best):
             self.best = candidate
 

@@ -61,12 +61,14 @@ class SearchRecord:
         tried: mesh shapes tried with their objectives.
         is_cut_short: whether the time limit ended the search.
         budget_bytes: memory of one device that had to be kept.
+        template: the template that the plan is of, if any.
     """
 
     effort: int
     tried: tuple[tuple[tuple[int, ...], float | None], ...]
     is_cut_short: bool
     budget_bytes: float
+    template: str = ""
 
 
 def extract_plan(
@@ -125,6 +127,7 @@ def extract_plan(
             len(model.problem.edges),
             search.tried,
             search.is_cut_short,
+            search.template,
         ),
         meshwright_version=__version__,
     )

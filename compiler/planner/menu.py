@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ...cost_models.mesh import LogicalMesh
 from ..analysis.fusion import FusedOperation
-from ..ir import TensorType
+from ..ir import Node, TensorType, Value
 from ..rules import RuleBook
 from ..rules.fused import fused_key, fused_rule
 from .costs import strategy_costs
@@ -41,33 +42,53 @@ class Menu:
     result_bytes: tuple[NDArray[np.float64], ...]
 
 
+class Narrowing(Protocol):
+    """Chooses which strategies of a variable join its menu."""
+
+    def key(self, values: tuple[Value, ...], node: Node | None) -> Hashable:
+        """What the choice depends on, besides the strategies."""
+        ...
+
+    def kept(
+        self, values: tuple[Value, ...], node: Node | None, strategies: tuple[Strategy, ...]
+    ) -> list[Strategy]:
+        """Some of the strategies, for an operation on these values or, without one, for an input."""
+        ...
+
+
 class MenuBook:
     """Menus of one mesh."""
 
-    def __init__(self, mesh: LogicalMesh, rules: RuleBook, edges: EdgeTable) -> None:
+    def __init__(
+        self, mesh: LogicalMesh, rules: RuleBook, edges: EdgeTable, narrowing: Narrowing | None = None
+    ) -> None:
         """Begins with nothing known.
 
         Args:
             mesh: the mesh.
             rules: factor rules of operations.
             edges: where equal lists of layouts become one.
+            narrowing: leaves strategies out, if any are to be.
         """
         self._mesh = mesh
         self._rules = rules
         self._edges = edges
+        self._narrowing = narrowing
         self._menus: dict[Hashable, Menu] = {}
         self._costs: dict[Hashable, NDArray[np.float64]] = {}
 
     def operation(self, operation: FusedOperation) -> tuple[Menu, NDArray[np.float64]]:
         """The menu of an operation, and the seconds of each strategy."""
-        key = fused_key(operation)
+        values = (*operation.operands, *operation.results)
+        key = (fused_key(operation), self._narrowed_key(values, operation.anchor))
         menu = self._menus.get(key)
         if menu is None:
             strategies = user_strategies(operation, self._mesh)
             if strategies is None:
                 rule = fused_rule(operation, self._rules.rule)
                 strategies = operation_strategies(operation, rule, self._mesh.shape)
-            menu = self._menus[key] = self._menu(strategies, [r.type for r in operation.results])
+            left = self._left(values, operation.anchor, strategies)
+            menu = self._menus[key] = self._menu(left, [r.type for r in operation.results])
         priced = (key, tuple(r in operation.materialised for r in operation.results))
         costs = self._costs.get(priced)
         if costs is None:
@@ -89,6 +110,23 @@ class MenuBook:
             chosen = [x.with_leading_dim() for x in layouts] if leading else layouts
             self._menus[key] = self._menu([Strategy((), (layout,)) for layout in chosen], [type_])
         return self._menus[key]
+
+    def argument(self, value: Value) -> Menu:
+        """The menu of a program's input."""
+        key = ("argument", value.type, self._narrowed_key((value,), None))
+        if key not in self._menus:
+            whole = self.plain(value.type)
+            left = self._left((value,), None, whole.strategies)
+            self._menus[key] = whole if len(left) == len(whole.strategies) else self._menu(left, [value.type])
+        return self._menus[key]
+
+    def _narrowed_key(self, values: tuple[Value, ...], node: Node | None) -> Hashable:
+        return self._narrowing and self._narrowing.key(values, node)
+
+    def _left(
+        self, values: tuple[Value, ...], node: Node | None, strategies: tuple[Strategy, ...]
+    ) -> tuple[Strategy, ...] | list[Strategy]:
+        return self._narrowing.kept(values, node, strategies) if self._narrowing else strategies
 
     def only(self, type_: TensorType, layout: Layout) -> Menu:
         """The menu of a value whose layout is given."""

@@ -12,6 +12,7 @@ from ..ir import Program
 from .mesh_option import MeshLike, read_mesh
 from .options import PlanOptions
 from .pin_option import pinned_axes, pinned_mesh, read_pins
+from .templates.catalogue import TEMPLATES
 
 # A third axis squares the number of layouts; two axes already hold every split of two factors.
 _MAX_AXES = {0: 1, 1: 2, 2: 2, 3: 3}
@@ -34,8 +35,7 @@ def search_meshes(program: Program, cluster: Cluster, options: PlanOptions) -> t
     if written is not None and math.prod(written.values()) == cluster.num_devices:
         return (given_mesh(cluster, written),)
     named = pinned_axes(pins)
-    axes = max(_MAX_AXES[options.effort], len(named))
-    candidates = candidate_meshes(cluster, axes)
+    candidates = _candidates(cluster, options, len(named))
     fitting = tuple(m for m in candidates if named <= set(m.axis_names))
     if not fitting:
         known = sorted({name for m in candidates for name in m.axis_names})
@@ -44,6 +44,14 @@ def search_meshes(program: Program, cluster: Cluster, options: PlanOptions) -> t
             'Use these, or give the mesh with its axes: mesh={"data": 2, "model": 4}.'
         )
     return fitting
+
+
+def _candidates(cluster: Cluster, options: PlanOptions, num_named: int) -> tuple[LogicalMesh, ...]:
+    """A template gives each axis its part by position, so the order of sizes matters to it."""
+    if options.template is None:
+        return candidate_meshes(cluster, max(_MAX_AXES[options.effort], num_named))
+    axes = max(len(TEMPLATES[options.template].parts), num_named)
+    return candidate_meshes(cluster, axes, axes, ordered=True) or candidate_meshes(cluster, axes)
 
 
 def given_mesh(cluster: Cluster, mesh: MeshLike) -> LogicalMesh:

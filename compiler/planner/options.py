@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -12,6 +13,7 @@ from ...cost_models.notation import parse_bytes
 from ..errors import ArgumentError, MeshwrightError
 from .mesh_option import MeshLike, read_mesh
 from .pin_option import PinLike, check_pinned_mesh, read_pins
+from .templates.catalogue import TEMPLATES
 
 EFFORTS = (0, 1, 2, 3)
 
@@ -32,6 +34,8 @@ class PlanOptions:
         time_limit_s: seconds of wall time after which the search takes the best plan so far, or the first
             that fits; what it finds then depends on the machine. Models are built whole, so one may pass it.
             None for no limit.
+        template: name of an expert template that the plan has to keep to (``"fsdp"``); ``docs/templates.md``
+            lists them. None for the cheapest plan, which is compared with all templates that apply.
 
     Raises:
         InvalidMeshError, PinError, ArgumentError: where an option has a wrong type or value; an
@@ -43,6 +47,7 @@ class PlanOptions:
     budget_bytes: float | str | None = None
     effort: int = 2
     time_limit_s: float | None = None
+    template: str | None = None
 
     def __post_init__(self) -> None:
         problems = []
@@ -86,6 +91,14 @@ def _read_time_limit(given: Any) -> float | None:
     return None if given is None else float(given)
 
 
+def _read_template(given: Any) -> str | None:
+    if given is None or (isinstance(given, str) and given in TEMPLATES):
+        return given
+    near = difflib.get_close_matches(given, TEMPLATES, n=1) if isinstance(given, str) else []
+    hint = f"; did you mean {near[0]!r}?" if near else ""
+    raise ArgumentError(f"template={given!r} is none of the templates {', '.join(TEMPLATES)}{hint}")
+
+
 def _is_positive(number: Any) -> bool:
     """Whether it is a positive finite real number of any type, NumPy's too, and no boolean."""
     is_real = isinstance(number, Real) and not isinstance(number, bool)
@@ -98,4 +111,5 @@ _READERS: dict[str, Callable[[Any], Any]] = {
     "budget_bytes": _read_budget,
     "effort": _read_effort,
     "time_limit_s": _read_time_limit,
+    "template": _read_template,
 }

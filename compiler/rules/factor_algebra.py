@@ -31,11 +31,20 @@ class Factor:
 
     def leaves(self) -> list[Factor]:
         """The representative factors this one stands for now, major first."""
-        if self.parent is not None:
-            return self.parent.leaves()
-        if self.parts is not None:
-            return [leaf for part in self.parts for leaf in part.leaves()]
-        return [self]
+        here = self._representative()
+        if here.parts is not None:
+            return [leaf for part in here.parts for leaf in part.leaves()]
+        return [here]
+
+    def _representative(self) -> Factor:
+        """The end of the chain of parents; the next call finds it in one step."""
+        end = self
+        while end.parent is not None:
+            end = end.parent
+        here = self
+        while here.parent is not None:
+            here.parent, here = end, here.parent
+        return end
 
     def split(self, major: int) -> None:
         """Splits a representative into ``major`` and the rest."""

@@ -37,7 +37,7 @@ def fused_rule(operation: FusedOperation, rule_of: Callable[[Node], FactorRule])
     outside = [free_tensor(value.type.shape) for value in operation.operands]
     inside: dict[Value, Tensor] = {}
     for node, wires in zip(operation.nodes, operation.wires, strict=True):
-        operands, results = _instantiate(rule_of(node), node)
+        operands, results = instantiate(rule_of(node), node)
         for operand, wire, tensor in zip(node.operands, wires, operands, strict=True):
             if wire is not None:
                 identify_tensors(outside[wire], tensor)
@@ -95,7 +95,7 @@ def _scales(node: Node, positions: tuple[int, ...], uniform: set[Value]) -> bool
     return (factor in uniform or factor.type.rank == 0) and (node.op == "mul" or at == 0)
 
 
-def _instantiate(rule: FactorRule, node: Node) -> tuple[list[Tensor], list[Tensor]]:
+def instantiate(rule: FactorRule, node: Node) -> tuple[list[Tensor], list[Tensor]]:
     """Fresh factors for one use of a rule; a dim of no factor is a fixed one of its own."""
     factors = [Factor(size) for size in rule.sizes]
     for i in rule.fixed:

@@ -28,6 +28,12 @@ _PIN = "Fix the sharding of arguments: 'params/*/kernel=None,model'. May be repe
 _DONATE = "A donated argument, by number or name. May be repeated."
 _EFFORT = "0 is fast, 3 is thorough. Left out, 2."
 _TIME = "Seconds of wall time for the whole search; then the best plan so far is taken."
+_TEMPLATE = (
+    "Keep to an expert's plan: data, zero, fsdp, tensor, tensor+sequence, sequence, expert, data+fsdp, "
+    "data+tensor, data+tensor+sequence, data+sequence, data+expert, zero+tensor, zero+tensor+sequence, "
+    "fsdp+tensor, fsdp+tensor+sequence, fsdp+sequence, fsdp+expert, expert+tensor, 2d, 2.5d, 3d, "
+    "data+expert+tensor, fsdp+expert+tensor. Left out, the cheapest plan."
+)
 _JSON = "Print the plan file instead of the summary."
 
 
@@ -42,13 +48,19 @@ def plan(
     donate: Annotated[list[str] | None, Option(metavar="ARGUMENT", help=_DONATE)] = None,
     effort: Annotated[int | None, Option(min=0, max=3, help=_EFFORT)] = None,
     time_limit: Annotated[float | None, Option(help=_TIME)] = None,
+    template: Annotated[str | None, Option(metavar="NAME", help=_TEMPLATE)] = None,
     json: Annotated[bool, Option("--json", help=_JSON)] = False,
 ) -> None:
     """Plan a function for a cluster and print the plan.
 
     Example: meshwright plan examples/gpt.py:train_step --args examples/gpt.py:example_args -c h100:1x8
     """
-    given = {"effort": effort, "time_limit_s": time_limit, **parse_donated(donate or ())}
+    given = {
+        "effort": effort,
+        "time_limit_s": time_limit,
+        "template": template,
+        **parse_donated(donate or ()),
+    }
     options: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
     if mesh is not None:
         options["mesh"] = _read(parse_mesh, mesh, "--mesh")

@@ -5,6 +5,7 @@ import json
 import pytest
 
 from meshwright.compiler.plan import Plan
+from meshwright.compiler.planner.templates.catalogue import TEMPLATES
 
 
 def test_prints_the_plan(cli, plan_args):
@@ -124,3 +125,22 @@ def test_bugs_exit_with_one(cli, plan_args, monkeypatch):
     result = cli(*plan_args)
     assert result.exit_code == 1
     assert isinstance(result.exception, RuntimeError)
+
+
+def test_a_template_is_kept_to(cli, plan_args):
+    result = cli(*plan_args, "--template", "fsdp", "--json")
+    assert result.exit_code == 0, result.stderr
+    assert json.loads(result.stdout)["plan"]["certificate"]["template"] == "fsdp"
+
+
+def test_the_help_lists_all_templates(cli):
+    shown = cli("plan", "--help", env={"COLUMNS": "4000"}).stdout
+    line = next(line for line in shown.splitlines() if "--template" in line)
+    assert ", ".join(TEMPLATES) in line
+
+
+def test_a_template_that_does_not_apply(cli, plan_args):
+    result = cli(*plan_args, "--template", "expert")
+    assert result.exit_code == 3
+    assert "has no experts" in result.stderr
+    assert "These apply: data," in result.stderr

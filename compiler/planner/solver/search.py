@@ -12,7 +12,7 @@ from .lagrangian import Ascent
 from .least import Lean
 from .polish import Polisher
 from .preprocess import Reduced
-from .problem import Choice, Problem
+from .problem import Array, Choice, Problem
 from .relaxation import relax
 from .rows import worst_points
 from .solution import Solution, SolveOptions, Statistics
@@ -149,7 +149,19 @@ class Search:
             is_optimal,
             self.options.deadline.is_over() and not self.is_done(),
             self._statistics(),
+            () if is_optimal or not self.options.wants_floors else self._floors(),
         )
+
+    def _floors(self) -> tuple[Array, ...]:
+        """Min-marginals under the best prices; what shrinking dropped may cost as little as anything."""
+        found = [np.full(k, self.bound_s) for k in self.original.sizes]
+        run = self.ascent.best_run
+        if run is not None:
+            shift = self.ascent.bound - run.value
+            slack = EXACT * max(abs(self.best_s), abs(self.best_s - shift))
+            for floor, kept, marginals in zip(found, self.reduced.kept, run.marginals(), strict=True):
+                floor[kept] = np.maximum(self.bound_s, marginals + shift - slack)
+        return tuple(found)
 
     def _statistics(self) -> Statistics:
         return Statistics(

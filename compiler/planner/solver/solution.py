@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from .deadline import NEVER, Deadline
-from .problem import Choice
+from .problem import Array, Choice
 
 
 @dataclass(frozen=True)
@@ -26,6 +26,7 @@ class SolveOptions:
             be below this one is not looked for closely.
         table_limit: Most entries of one elimination table; larger ones are split, and the bound is then
             weaker.
+        wants_floors: Whether a solution that may not be the best is to say what each strategy costs at least.
         partition: Class of each node to tie while searching, or None to find repeated blocks.
 
     Raises:
@@ -38,6 +39,7 @@ class SolveOptions:
     cutoff_s: float = math.inf
     cutoff_bytes: float = math.inf
     table_limit: int = 4_000_000
+    wants_floors: bool = False
     partition: Sequence[int] | None = None
 
     def __post_init__(self) -> None:
@@ -88,6 +90,8 @@ class Solution:
         is_optimal: True where the bound meets the objective (to 1e-9 of it).
         is_cut_short: True where the deadline came before the search was done.
         statistics: Sizes and work.
+        floors: For each node, what a feasible choice with each strategy costs at least, in seconds, shapes
+            [k]; empty unless wanted.
     """
 
     choice: Choice
@@ -97,6 +101,7 @@ class Solution:
     is_optimal: bool
     is_cut_short: bool
     statistics: Statistics
+    floors: tuple[Array, ...] = ()
 
     @property
     def gap(self) -> float:

@@ -62,6 +62,20 @@ def test_every_effort_is_feasible_and_certified(problem: Problem, effort: int, t
         assert solution.objective_s == pytest.approx(expected[1], rel=1e-9, abs=1e-15)
 
 
+@settings(max_examples=100)
+@given(problems(), st.sampled_from([4, 4_000_000]))
+def test_floors_are_below_what_each_strategy_costs(problem: Problem, table_limit: int) -> None:
+    assume(brute_force(problem) is not None)
+    solution = solve(problem, SolveOptions(0, 10.0, table_limit=table_limit, wants_floors=True))
+    assert solution.is_optimal == (solution.floors == ())
+    for node, floor in enumerate(solution.floors):
+        for k, low in enumerate(floor):
+            costs = list(problem.costs)
+            costs[node] = np.where(np.arange(len(floor)) == k, costs[node], np.inf)
+            held = brute_force(replace(problem, costs=tuple(costs)))
+            assert held is None or low <= held[1] * (1 + 1e-9) + 1e-15
+
+
 @settings(max_examples=80)
 @given(problems(budget=True))
 def test_infeasible_budget_reports_the_least_that_works(problem: Problem) -> None:
