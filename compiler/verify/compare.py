@@ -13,7 +13,7 @@ from ..lowering import spmd
 from ..plan import MeshSpec, Plan
 from .compiled import CompiledProgram
 from .groups import axes_of_groups, axes_of_pairs
-from .report import Cause, Communication, MemoryComparison, Timing, VerifyReport
+from .report import Cause, Communication, MemoryComparison, VerifyReport
 from .timing import compare_time
 
 _Key = tuple[str, tuple[str, ...]]
@@ -61,7 +61,7 @@ def _communication(plan: Plan, found: Sequence[HloCollective]) -> tuple[Communic
     for collective in found:
         times = collective.count if collective.count is not None else _ONCE
         cause = Cause(
-            collective.source,
+            _users_line(collective.source),
             _scope(collective.op_name, plan.program),
             collective.bytes * times,
             len(collective.parts) * times,

@@ -11,6 +11,7 @@ ARGUMENTS = {
     "IndivisibleError": ("batch/x", 0, 30, 8, ["data"]),
     "InfeasibleError": (2000, 1000, "dot at a.py:3", [("w", 500)]),
     "TemplateError": ("expert", "step", {(8,): "it has no experts"}, ["data", "fsdp"]),
+    "CompilerError": ("v5e:2x4", 1, ["unknown opcode"]),
     "PlanMismatchError": ("batch/x", "f32[8]", "f32[4]"),
     "HardwareRecordError": ("h100.toml", ["memory.bandwidth is missing"]),
     "UnknownClusterError": ("h10:8", "no hardware is called 'h10'"),

@@ -78,9 +78,9 @@ def test_fsdp_gathers_parameters_twice_and_scatters_gradients() -> None:
 
 
 def _sums(plan: mw.Plan, kind: str) -> int:
-    """Sums of whole activations before they are added up, each counted once."""
+    """Sums of whole activations, each where it is made or where it is first added to another."""
     uses = [u for u in plan.collectives if u.kind == kind and u.bytes == ACTIVATION]
-    return sum(u.count for u in uses if u.op in ("add", "add_any"))
+    return sum(u.count for u in uses if u.op in ("add", "add_any", "dot_general", "gather"))
 
 
 def test_tensor_parallel_makes_four_all_reduces_a_layer() -> None:
@@ -98,8 +98,9 @@ def test_tensor_parallel_makes_four_all_reduces_a_layer() -> None:
 
 def test_with_sequence_parallel_they_are_scatters_and_gathers() -> None:
     plan = _plan("decoder", "tensor+sequence")
-    assert _sums(plan, "reduce-scatter") == 4 * programs.LAYERS + 2
-    assert _sums(plan, "all-reduce") == 0
+    assert _sums(plan, "reduce-scatter") == 4 * programs.LAYERS
+    # The table of tokens and the scores of the next: several loops read their sums.
+    assert _sums(plan, "all-reduce") == 2
     assert _kinds(plan)["all-gather"] >= 4 * programs.LAYERS
     assert plan.peak_memory_bytes < _plan("decoder", "tensor").peak_memory_bytes
 
