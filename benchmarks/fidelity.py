@@ -1,7 +1,7 @@
 """Predicted against compiled: ``python -m benchmarks.fidelity``.
 
-Each row plans one training step for one cluster, compiles the plan with XLA's compiler for it (``pip install
-'meshwright[tpu,gpu]'``; no device is needed), and gives peak memory and bytes sent as planned and as compiled.
+Each row plans one training step for one cluster, compiles the plan with XLA's compiler for it (which
+``pip install 'meshwright[tpu,gpu]'`` brings), and gives peak memory and bytes sent as planned and compiled.
 Targets: memory predicted at most 10 % above the compiler's and 5 % below; bytes sent within 5 % of it and of
 the same kinds, for 90 % of rows. A row that misses one says which.
 
