@@ -1,49 +1,51 @@
 """Values that XLA makes again where they are read, instead of keeping them: what memory liveness must know.
 
 XLA fuses a cheap elementwise producer into every loop that reads it. A value kept for the backward pass then
-takes no memory of its own; what it is computed from is kept instead. XLA does so only where all readers can
-take the producer in, and where it has to read no more than before: an addition of two arrays is kept, the
-shifted, scaled or cast form of one array is made again.
+takes no memory of its own; what it is computed from is kept instead, even where that is larger (the mask of a
+ReLU is made again from the product before it). XLA does so only where all readers can take the producer in,
+and where fewer bytes move than by writing it once and reading it back: a sum of two arrays that several loops
+read is kept, the shifted, scaled or cast form of one array is made again.
 
-Seen in what XLA 0.10.2 compiles: for GPUs functions such as ``exp`` are made again as well, and matrix
-products read their operands from memory; for TPUs such functions count as expensive and are kept, and a
-matrix product takes elementwise producers in.
+Seen in what XLA 0.10.2 compiles: functions such as ``tanh`` count as expensive and are kept, as is ``exp`` on
+TPUs, while GPUs make a softmax's ``exp`` again; on TPUs a matrix product takes elementwise producers in, on
+GPUs it reads its operands from memory.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from ...cost_models.compute import OpKind
 from ..ir import Graph, Node, Value
+from .fusion import FusedOperation
 from .op_kind import fuses_operands, is_fusible, op_kind
 
 _EXPENSIVE = frozenset(
     {
-        *("cbrt", "exp", "exp2", "expm1", "log", "log1p", "logistic", "pow", "rsqrt", "sqrt", "tanh", "erf"),
-        *("sin", "cos", "tan", "atan2", "erf_inv", "random_bits", "lgamma", "digamma"),
+        *("cbrt", "expm1", "log", "log1p", "logistic", "pow", "rsqrt", "sqrt", "tanh", "erf", "erf_inv"),
+        *("sin", "cos", "tan", "atan2", "random_bits", "lgamma", "digamma"),
     }
 )
+_EXPONENTIALS = frozenset({"exp", "exp2"})
 _PRODUCTS = (OpKind.MATMUL, OpKind.CONVOLUTION)
-# Reading a little more than the value itself (a bias, a mean) does not keep XLA from fusing.
-_MOST_READ = 1.1
-_LEAST_SERVED = 1.5
+# A source that serves values of less than its own size, or of much more, is what XLA keeps of them.
+_LESS, _MORE = 0.9, 1.5
 
 
 def recomputed_values(
-    graph: Graph, written: Collection[Value], kind: str
+    graph: Graph, fused: Mapping[Node, FusedOperation], kind: str
 ) -> Mapping[Value, tuple[Value, ...]]:
     """Written values of one graph that are made again where they are read.
 
     Args:
         graph: the graph; regions are apart.
-        written: its values that are written to memory, from ``materialised_values``.
+        fused: its operations, from ``fused_operations``.
         kind: ``gpu``, ``tpu`` or ``cpu``.
 
     Returns:
         For each such value, the kept values it is made from.
     """
-    fuser = _Fuser(graph, written, kind)
+    fuser = _Fuser(graph, fused, kind)
     # What is kept for others anyway costs nothing to read, which only a first round can tell.
     first = fuser.recomputed({})
     second = fuser.recomputed(_last_reads(graph, first))
@@ -53,9 +55,11 @@ def recomputed_values(
 class _Fuser:
     """Decides for one graph what is made again."""
 
-    def __init__(self, graph: Graph, written: Collection[Value], kind: str) -> None:
+    def __init__(self, graph: Graph, fused: Mapping[Node, FusedOperation], kind: str) -> None:
         self._graph = graph
-        self._written = written
+        self._fused = fused
+        written = {value for operation in set(fused.values()) for value in operation.materialised}
+        self._written = {*written, *graph.inputs, *graph.constants}
         self._kind = kind
         self._readers: dict[Value, list[Node]] = {}
         for node in graph.nodes:
@@ -73,9 +77,7 @@ class _Fuser:
             made_from = tuple(dict.fromkeys(self._kept(node, found, sources)))
             for result in node.results:
                 sources[result] = made_from
-                if self._may_be_made_again(result, node) and self._reads_no_more(
-                    result, made_from, last_reads
-                ):
+                if self._may_be_made_again(result, node) and self._moves_less(result, made_from, last_reads):
                     found[result] = made_from
         return found
 
@@ -99,29 +101,32 @@ class _Fuser:
             and all(_takes_producer_in(reader, self._kind) for reader in self._readers.get(value, ()))
         )
 
-    def _reads_no_more(
-        self, value: Value, made_from: Sequence[Value], last_reads: Mapping[Value, int]
-    ) -> bool:
-        until = max((reader.index for reader in self._readers.get(value, ())), default=-1)
+    def _moves_less(self, value: Value, made_from: Sequence[Value], last_reads: Mapping[Value, int]) -> bool:
+        """Whether making it in each of its readers moves fewer bytes than writing it once."""
+        readers = self._readers.get(value, ())
+        until = max((reader.index for reader in readers), default=-1)
         more = [v for v in made_from if v not in self._lasting and last_reads.get(v, -1) < until]
-        return sum(v.type.bytes for v in more) <= _MOST_READ * value.type.bytes
+        source_bytes = sum(v.type.bytes for v in more)
+        count = len({self._fused[reader] for reader in readers})
+        return count * source_bytes <= source_bytes + (1 + count) * value.type.bytes
 
 
 def _worthwhile(graph: Graph, found: Mapping[Value, tuple[Value, ...]]) -> Mapping[Value, tuple[Value, ...]]:
-    """Without the values that one array of about their own size would be kept for: that gains nothing.
+    """Without the values that one array of their own size would be kept for.
 
-    Such an array may even be larger on a device, where the value was split or summed after it was made.
+    It makes no difference there, but that array may be a sum still pending, which is larger on a device.
     """
     last = _last_reads(graph, {})
-    served: dict[Value, int] = dict.fromkeys((v for made_from in found.values() for v in made_from), 0)
+    served: dict[Value, list[int]] = {}
     for value, made_from in found.items():
         for source in made_from:
-            served[source] += value.type.bytes
+            served.setdefault(source, []).append(value.type.bytes)
     lasting = {*graph.inputs, *graph.constants}
 
     def pays(source: Value, until: int) -> bool:
-        free = source in lasting or last.get(source, -1) >= until
-        return free or served[source] >= _LEAST_SERVED * source.type.bytes
+        size, sizes = source.type.bytes, served[source]
+        differs = min(sizes) < _LESS * size or sum(sizes) >= _MORE * size
+        return differs or source in lasting or last.get(source, -1) >= until
 
     return {
         value: made_from
@@ -142,7 +147,8 @@ def _last_reads(graph: Graph, recomputed: Mapping[Value, Sequence[Value]]) -> di
 
 def is_cheap(node: Node, kind: str) -> bool:
     """Whether XLA makes a node's results again in each loop that reads them."""
-    return is_fusible(node) and not (kind == "tpu" and node.op in _EXPENSIVE)
+    dear = node.op in _EXPENSIVE or (kind == "tpu" and node.op in _EXPONENTIALS)
+    return is_fusible(node) and not dear
 
 
 def _takes_producer_in(node: Node, kind: str) -> bool:

@@ -8,6 +8,7 @@ leaves a step as it came. What loops and branches add is in ``region_models``.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -70,6 +71,7 @@ class ModelBuilder:
         self._definitions: dict[Value, Definition] = {}
         self._operations: dict[FusedOperation, int] = {}
         self._recomputed: dict[Value, tuple[Value, ...]] = {}
+        self._num_readers: Counter[Value] = Counter()
 
     def build(self, budget_bytes: float | None) -> Model:
         """Builds the model.
@@ -96,12 +98,8 @@ class ModelBuilder:
             weight: how often it runs per step.
         """
         fused = fused_operations(graph)
-        written = {value for operation in set(fused.values()) for value in operation.materialised}
-        self._recomputed.update(
-            recomputed_values(
-                graph, {*written, *graph.inputs, *graph.constants}, self._mesh.cluster.hardware.kind
-            )
-        )
+        self._num_readers.update(_num_readers(graph, fused))
+        self._recomputed.update(recomputed_values(graph, fused, self._mesh.cluster.hardware.kind))
         for node in graph.nodes:
             if node.regions and node.op in REGION_MODELS:
                 REGION_MODELS[node.op](self, node, weight)
@@ -213,7 +211,8 @@ class ModelBuilder:
         """A fused operation gets its variable at its first node; each node adds what it reads and makes."""
         self.lifetimes.tick(f"{node.op} at {node.source}")
         if node is operation.nodes[0]:
-            menu, costs = self.menus.operation(operation)
+            shared = any(self._num_readers[result] > 1 for result in operation.results)
+            menu, costs = self.menus.operation(operation, shared)
             name = f"{operation.anchor.op} at {operation.anchor.source}"
             variable = Variable(name, menu.strategies, weight, operation.anchor)
             self._operations[operation] = self._add(variable, menu, costs * weight)
@@ -279,6 +278,14 @@ class ModelBuilder:
             tuple(inputs),
             self.lifetimes.names,
         )
+
+
+def _num_readers(graph: Graph, fused: Mapping[Node, FusedOperation]) -> Counter[Value]:
+    """How many operations, and results of the graph, read each value."""
+    readers = Counter(o for o in graph.outputs if isinstance(o, Value))
+    for operation in set(fused.values()):
+        readers.update(set(operation.operands))
+    return readers
 
 
 def _sites(operation: FusedOperation, wire: int) -> tuple[Site, ...]:

@@ -77,16 +77,21 @@ class MenuBook:
         self._menus: dict[Hashable, Menu] = {}
         self._costs: dict[Hashable, NDArray[np.float64]] = {}
 
-    def operation(self, operation: FusedOperation) -> tuple[Menu, NDArray[np.float64]]:
-        """The menu of an operation, and the seconds of each strategy."""
+    def operation(self, operation: FusedOperation, shared: bool = False) -> tuple[Menu, NDArray[np.float64]]:
+        """The menu of an operation, and the seconds of each strategy.
+
+        Args:
+            operation: the operation.
+            shared: whether several others read its result.
+        """
         values = (*operation.operands, *operation.results)
-        key = (fused_key(operation), self._narrowed_key(values, operation.anchor))
+        key = (fused_key(operation), shared, self._narrowed_key(values, operation.anchor))
         menu = self._menus.get(key)
         if menu is None:
             strategies = user_strategies(operation, self._mesh)
             if strategies is None:
                 rule = fused_rule(operation, self._rules.rule)
-                strategies = operation_strategies(operation, rule, self._mesh.shape)
+                strategies = operation_strategies(operation, rule, self._mesh.shape, shared)
             left = self._left(values, operation.anchor, strategies)
             menu = self._menus[key] = self._menu(left, [r.type for r in operation.results])
         priced = (key, tuple(r in operation.materialised for r in operation.results))

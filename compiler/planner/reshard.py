@@ -76,10 +76,11 @@ def reshard_steps(
     if _reorders(type_.shape, source, target, mesh_shape) or _arrives_out_of_order(slices, source, target):
         axes = tuple(sorted({*at, *to}))
         steps.append(Step(Collective.PERMUTE, axes, local * _size(axes, mesh_shape)))
-    if gathered:
-        steps.append(
-            Step(Collective.ALL_GATHER, tuple(sorted(gathered)), local * _size(gathered, mesh_shape))
-        )
+    # The partitioner gathers one dim after the other, the last one first.
+    for dim in sorted({at[a] for a in gathered}, reverse=True):
+        axes = tuple(sorted(a for a in gathered if at[a] == dim))
+        local *= _size(axes, mesh_shape)
+        steps.append(Step(Collective.ALL_GATHER, axes, local))
     return tuple(steps)
 
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from ...cost_models.collectives import Collective
 from ..analysis.fusion import FusedOperation
 from ..analysis.op_kind import is_fusible
-from ..ir import Node
+from ..ir import Node, TensorType
 from ..rules import FactorRule
 from ..rules.factor import TensorFactors
 from ..rules.fused import fused_linear_groups, pending_results
@@ -60,7 +60,7 @@ class _Assignment:
 
 
 def operation_strategies(
-    operation: FusedOperation, rule: FactorRule, mesh_shape: Sequence[int]
+    operation: FusedOperation, rule: FactorRule, mesh_shape: Sequence[int], shared: bool = False
 ) -> tuple[Strategy, ...]:
     """All strategies of an operation, the replicated one first.
 
@@ -68,25 +68,37 @@ def operation_strategies(
         operation: the operation.
         rule: its factor rule.
         mesh_shape: sizes of the mesh axes.
+        shared: whether several operations read the result. A sum that each would finish for itself may then
+            be finished at once.
     """
     groups = fused_linear_groups(operation)
     assignments = _assignments(rule, groups, mesh_shape, _paddable(operation, rule))
     found = list(dict.fromkeys(_strategy(operation, rule, a, mesh_shape) for a in assignments))
-    adds = operation.anchor.op in SUM_REDUCTIONS
-    summed = [_summed(operation, s, mesh_shape) for s in found if adds and _begins_a_sum(s)]
-    return tuple(dict.fromkeys([*found, *summed]))
+    begun = [s for s in found if shared and operation.anchor.op in SUM_REDUCTIONS and _begins_a_sum(s)]
+    finished = [made for s in begun for made in _finished(operation.results[0].type, s, mesh_shape)]
+    return tuple(dict.fromkeys([*found, *finished]))
 
 
 def _begins_a_sum(strategy: Strategy) -> bool:
-    return any(x.partial for x in strategy.results) and not any(x.partial for x in strategy.operands)
+    pending = [x for x in strategy.results if x.partial]
+    return len(strategy.results) == len(pending) == 1 and not any(x.partial for x in strategy.operands)
 
 
-def _summed(operation: FusedOperation, strategy: Strategy, mesh_shape: Sequence[int]) -> Strategy:
-    """The strategy with its pending sums added up at once: what several readers need costs one all-reduce."""
-    pairs = [(x, v.type) for x, v in zip(strategy.results, operation.results, strict=True) if x.partial]
-    sums = [Step(Collective.ALL_REDUCE, x.partial, x.local_bytes(t, mesh_shape)) for x, t in pairs]
-    whole = tuple(dataclasses.replace(x, partial=()) for x in strategy.results)
-    return dataclasses.replace(strategy, results=whole, steps=(*strategy.steps, *sums))
+def _finished(type_: TensorType, strategy: Strategy, mesh_shape: Sequence[int]) -> Iterator[Strategy]:
+    """A strategy with its pending sum added up at once: it ends on every device, or in parts of one dim."""
+    (pending,) = strategy.results
+    axes, size = pending.partial, _size(pending.partial, mesh_shape)
+    whole = dataclasses.replace(pending, partial=())
+    sent = pending.local_bytes(type_, mesh_shape)
+    yield _with_result(strategy, whole, Step(Collective.ALL_REDUCE, axes, sent))
+    for dim, split in enumerate(whole.dims):
+        if not split and type_.shape[dim] % size == 0:
+            parts = dataclasses.replace(whole, dims=(*whole.dims[:dim], axes, *whole.dims[dim + 1 :]))
+            yield _with_result(strategy, parts, Step(Collective.REDUCE_SCATTER, axes, sent))
+
+
+def _with_result(strategy: Strategy, result: Layout, step: Step) -> Strategy:
+    return dataclasses.replace(strategy, results=(result,), steps=(*strategy.steps, step))
 
 
 def _assignments(

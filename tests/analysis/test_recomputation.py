@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import pytest
 
-from meshwright.compiler.analysis.fusion import materialised_values
+from meshwright.compiler.analysis.fusion import fused_operations
 from meshwright.compiler.analysis.recomputation import recomputed_values
 from tests.frontend.programs import f32, traced
 
@@ -19,7 +19,7 @@ def made_again(fun: Any, *args: Any, kind: str = "gpu") -> set[tuple[str, str]]:
     """Operations whose written results are made again, each with those they are made from."""
     graph = traced(fun, *args).graph
     maker = {result: node.op for node in graph.nodes for result in node.results}
-    found = recomputed_values(graph, materialised_values(graph), kind)
+    found = recomputed_values(graph, fused_operations(graph), kind)
     return {
         (maker[v], " ".join(sorted({maker.get(s, "input") for s in made_from})))
         for v, made_from in found.items()
