@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax import lax
+from jax.experimental.custom_partitioning import custom_partitioning
 from jax.sharding import PartitionSpec as P
 
 from meshwright.compiler.frontend import TraceOptions, trace_program
@@ -90,7 +91,9 @@ def collectives(text: str) -> dict[str, int]:
     ],
     ids=["pallas", "ffi", "callback", "pallas-reduced", "callback-reduced"],
 )
-def test_a_declared_call_is_made_on_parts(declare, devices, fun, args, declared, pins, wanted) -> None:
+def test_scenario_15_a_declared_call_is_made_on_parts(
+    declare, devices, fun, args, declared, pins, wanted
+) -> None:
     name, text, options = declared
     declare(name, text, **options)
     plan, program = compiled(fun, args, pins)
@@ -126,7 +129,28 @@ def test_an_operand_in_another_layout_is_moved_before_the_call(declare, devices)
     np.testing.assert_allclose(program(array(16, 8))[0], softmax(array(16, 8)), rtol=1e-5)
 
 
-def test_an_undeclared_call_runs_whole(devices) -> None:
+def test_scenario_15_an_undeclared_call_runs_whole(devices) -> None:
     _, program = compiled(softmax, (array(16, 8),), {"x": P("model")})
     assert collectives(program.as_text())["all-gather"] == 1
     np.testing.assert_allclose(program(array(16, 8))[0], softmax(array(16, 8)), rtol=1e-5)
+
+
+def test_scenario_16_custom_partitioning_brings_its_rule(devices) -> None:
+    @custom_partitioning
+    def halved(x: Any) -> Any:
+        return x * 0.5
+
+    halved.def_partition(
+        partition=lambda mesh, operands, results: (
+            mesh,
+            lambda x: x * 0.5,
+            results.sharding,
+            (operands[0].sharding,),
+        ),
+        sharding_rule="i j -> i j",
+    )
+    x = array(16, 8)
+    plan, program = compiled(lambda x: halved(x) + 1.0, (x,), {"x": P("model")})
+    assert plan.collectives == ()
+    assert collectives(program.as_text()) == {}
+    np.testing.assert_allclose(program(x)[0], x * 0.5 + 1.0, rtol=1e-6)
