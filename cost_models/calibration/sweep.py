@@ -13,6 +13,7 @@ from .points import CollectivePoint, ComputePoint, Operation, Point
 Series = tuple[Point, ...]
 
 _MEASURED_ITEM_BYTES = 4  # collectives move float32
+_VECTOR_SHARE = 8  # arrays of vector operations are so much smaller: caches make no difference to them
 _KIB, _MIB = 2**10, 2**20
 
 
@@ -92,8 +93,9 @@ def _compute(sizes: _Sizes, cluster: Cluster) -> Iterator[Series]:
     products = sorted({*(tile * count for count in sizes.small), *sizes.large})
     for dtype in sizes.dtypes:
         yield tuple(ComputePoint(Operation.MATMUL, dtype, size) for size in products)
-    for operation in (Operation.SCALE, Operation.ADD, Operation.VECTOR):
+    for operation in (Operation.SCALE, Operation.ADD):
         yield tuple(ComputePoint(operation, "f32", size) for size in sizes.elements)
+    yield tuple(ComputePoint(Operation.VECTOR, "f32", size // _VECTOR_SHARE) for size in sizes.elements)
 
 
 def _collectives(sizes: _Sizes, cluster: Cluster, quick: bool) -> Iterator[Series]:

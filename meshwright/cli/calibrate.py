@@ -24,15 +24,16 @@ _OUTPUT = "Write the record to this file."
 _BASE = (
     "Record whose numbers stay where nothing is measured: a name or FILE.toml. Left out, that of the devices."
 )
-_QUICK = "Fewer sizes and repeats: seconds instead of minutes, and rougher."
-_JSON = "Print JSON."
+QUICK_HELP = "Fewer sizes and repeats: seconds instead of minutes, and rougher."
+JSON_HELP = "Print JSON."
+ENDED_EARLY = "The time limit ended the sweep early; large sizes are missing."
 
 
 def calibrate(
     output: Annotated[Path, Option("--output", "-o", metavar="FILE.toml", help=_OUTPUT, show_default=False)],
     base: Annotated[str | None, Option("--base", "-b", metavar="NAME", help=_BASE)] = None,
-    quick: Annotated[bool, Option("--quick", help=_QUICK)] = False,
-    json: Annotated[bool, Option("--json", help=_JSON)] = False,
+    quick: Annotated[bool, Option("--quick", help=QUICK_HELP)] = False,
+    json: Annotated[bool, Option("--json", help=JSON_HELP)] = False,
 ) -> None:
     """Measure the devices at hand and write a hardware record for them.
 
@@ -81,7 +82,7 @@ def _notes(result: Calibration, output: Path) -> list[str]:
     if result.devices.count < 2:
         notes.append(f"One device has nothing to communicate with: collectives keep the figures of {name}.")
     if result.sweep.ended_early:
-        notes.append("The time limit ended the sweep early; large sizes are missing.")
+        notes.append(ENDED_EARLY)
     return [
         *notes,
         f'Written to {output}. A cluster file beside it: hardware = "{output.name}", shape = {shape}.',

@@ -10,23 +10,22 @@ from typer import Option
 from meshwright.compiler.display.tables import plain_table
 from meshwright.compiler.display.units import format_bytes, format_seconds
 
+from .calibrate import ENDED_EARLY, JSON_HELP, QUICK_HELP
 from .output import print_json, print_result, progress, stdout_for_results
 
 if TYPE_CHECKING:
     from rich.table import Table
 
     from meshwright.cost_models.calibration.comparison import Comparison
-    from meshwright.cost_models.cluster import Cluster
+    from meshwright.runtime.calibration.calibrate import DeviceComparison
 
 _CLUSTER = "The cluster whose record predicts: a name or FILE.toml. Left out, the devices at hand."
-_QUICK = "Fewer sizes and repeats: seconds instead of minutes, and rougher."
-_JSON = "Print JSON."
 
 
 def compare(
     cluster: Annotated[str | None, Option("--cluster", "-c", metavar="CLUSTER", help=_CLUSTER)] = None,
-    quick: Annotated[bool, Option("--quick", help=_QUICK)] = False,
-    json: Annotated[bool, Option("--json", help=_JSON)] = False,
+    quick: Annotated[bool, Option("--quick", help=QUICK_HELP)] = False,
+    json: Annotated[bool, Option("--json", help=JSON_HELP)] = False,
 ) -> None:
     """Measure the devices at hand beside the seconds that the cost model predicts.
 
@@ -36,11 +35,11 @@ def compare(
     from meshwright.runtime.calibration.measure import FULL, QUICK
 
     with stdout_for_results(), progress("measuring") as report:
-        chosen, result = compare_devices(cluster, QUICK if quick else FULL, report)
+        result = compare_devices(cluster, QUICK if quick else FULL, report)
     if json:
-        print_json(_json(chosen, result))
+        print_json(_json(result))
     else:
-        print_result([_table(result), "", _summary(chosen, result)])
+        print_result([_table(result.comparison), "", *_notes(result)])
 
 
 def _table(result: Comparison) -> Table:
@@ -53,15 +52,16 @@ def _table(result: Comparison) -> Table:
     return table
 
 
-def _summary(cluster: Cluster, result: Comparison) -> str:
-    worst = result.worst
-    return (
-        f"{cluster.name}: median ratio {result.median_ratio:.3g}; worst {worst.ratio:.3g} "
+def _notes(result: DeviceComparison) -> list[str]:
+    worst = result.comparison.worst
+    notes = [
+        f"{result.cluster.name}: median ratio {result.comparison.median_ratio:.3g}; worst {worst.ratio:.3g} "
         f"({worst.operation}, {format_bytes(worst.size_bytes)})."
-    )
+    ]
+    return [*notes, ENDED_EARLY] if result.sweep.ended_early else notes
 
 
-def _json(cluster: Cluster, result: Comparison) -> dict[str, Any]:
+def _json(result: DeviceComparison) -> dict[str, Any]:
     rows = [
         {
             "operation": point.operation,
@@ -70,11 +70,12 @@ def _json(cluster: Cluster, result: Comparison) -> dict[str, Any]:
             "measured_s": point.measured_s,
             "ratio": point.ratio,
         }
-        for point in result.points
+        for point in result.comparison.points
     ]
     return {
-        "cluster": cluster.name,
+        "cluster": result.cluster.name,
+        "ended_early": result.sweep.ended_early,
         "rows": rows,
-        "median_ratio": result.median_ratio,
-        "worst_ratio": result.worst_ratio,
+        "median_ratio": result.comparison.median_ratio,
+        "worst_ratio": result.comparison.worst_ratio,
     }

@@ -17,6 +17,8 @@ from ...cost_models.hardware_record import record_document
 from .devices import DeviceInfo, base_cluster, chosen_cluster, device_info
 from .measure import FULL, Effort, Progress, SweepResult, measure_sweep
 
+_SUFFIX = ", calibrated"
+
 
 @dataclass(frozen=True)
 class Calibration:
@@ -46,6 +48,21 @@ class Calibration:
             path.write_text(record_text(self.document), encoding="utf-8")
         except OSError as error:
             raise CalibrationError(f"{path} cannot be written: {error.strerror}.") from error
+
+
+@dataclass(frozen=True)
+class DeviceComparison:
+    """The devices at hand beside what a record predicts.
+
+    Attributes:
+        cluster: whose record predicts.
+        sweep: what was measured.
+        comparison: both, point by point.
+    """
+
+    cluster: Cluster
+    sweep: SweepResult
+    comparison: Comparison
 
 
 def check_output(path: Path) -> None:
@@ -89,12 +106,9 @@ def calibrate(
     return Calibration(cluster, info, result, document, tuple(sorted(numbers)))
 
 
-_SUFFIX = ", calibrated"
-
-
 def compare_devices(
     cluster: str | None = None, effort: Effort = FULL, progress: Progress | None = None
-) -> tuple[Cluster, Comparison]:
+) -> DeviceComparison:
     """Measures the local devices beside what a cluster's record predicts.
 
     Args:
@@ -106,7 +120,8 @@ def compare_devices(
         CalibrationError: the cluster is of another kind or larger, or nothing could be measured.
     """
     chosen = chosen_cluster(cluster)
-    return chosen, compare(_measured(chosen, effort, progress).measurements, chosen)
+    result = _measured(chosen, effort, progress)
+    return DeviceComparison(chosen, result, compare(result.measurements, chosen))
 
 
 def _measured(cluster: Cluster, effort: Effort, progress: Progress | None) -> SweepResult:

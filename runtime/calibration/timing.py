@@ -18,6 +18,7 @@ from .steps import Step
 _UNROLLED = 8  # steps in one turn of a loop, whose own time is then small beside theirs
 _LONG_STEP_S = 1e-3  # a step for which the turn of a loop does not count
 _MOST_TURNS = 4096
+_FEWEST_STEPS = 4  # of those up to ten milliseconds, as the first also makes the pages of its result
 _START_SHARE = 0.2  # of a chain's time that starting it may take, before it is made longer
 
 
@@ -41,7 +42,7 @@ class Stopwatch:
     def on(cls, mesh: Mesh, repeats: int, chain_s: float) -> Stopwatch:
         """A stopwatch that has measured its own start-up."""
         empty = Step(lambda x: x + 1, lambda: jnp.zeros((1,)))
-        return cls(mesh, _median_s(*_program(empty, mesh, 1, 1), max(repeats, 5)), repeats, chain_s)
+        return cls(mesh, _median_s(*program(empty, mesh, 1, 1), max(repeats, 5)), repeats, chain_s)
 
     def seconds(self, step: Step, expected_s: float) -> float | None:
         """Seconds of one step.
@@ -61,14 +62,25 @@ class Stopwatch:
 
     def _chain(self, step: Step, expected_s: float) -> tuple[float, int]:
         """Median seconds of a chain as long as the expected seconds of a step make it, and its length."""
-        wanted = max(1, round(max(self.chain_s, 2 * self.start_s / _START_SHARE) / expected_s))
+        fewest = _FEWEST_STEPS if expected_s < 10 * _LONG_STEP_S else 1
+        wanted = max(fewest, round(max(self.chain_s, 2 * self.start_s / _START_SHARE) / expected_s))
         unrolled = 1 if step.fuses or expected_s > _LONG_STEP_S else _UNROLLED
         turns = min(_MOST_TURNS, -(-wanted // unrolled))
-        return _median_s(*_program(step, self.mesh, turns, unrolled), self.repeats), turns * unrolled
+        return _median_s(*program(step, self.mesh, turns, unrolled), self.repeats), turns * unrolled
 
 
-def _program(step: Step, mesh: Mesh, turns: int, unrolled: int) -> tuple[Callable[..., Any], list[jax.Array]]:
-    """The compiled chain and its operands, whole on each device, which works on them by itself."""
+def program(step: Step, mesh: Mesh, turns: int, unrolled: int) -> tuple[Callable[..., Any], list[jax.Array]]:
+    """A chain of steps as one program.
+
+    Args:
+        step: one of them.
+        mesh: the devices, each of which works by itself but where the step communicates.
+        turns: of a loop.
+        unrolled: steps in each turn.
+
+    Returns:
+        The jitted chain and its operands, whole on each device.
+    """
 
     def chain(carried: jax.Array, *constants: jax.Array) -> jax.Array:
         def turn(_: Any, x: jax.Array) -> jax.Array:
@@ -85,12 +97,12 @@ def _program(step: Step, mesh: Mesh, turns: int, unrolled: int) -> tuple[Callabl
     return jax.jit(local), operands
 
 
-def _median_s(program: Callable[..., Any], operands: list[jax.Array], repeats: int) -> float:
-    jax.block_until_ready(program(*operands))  # compiles, and warms up
-    return statistics.median(_run_s(program, operands) for _ in range(repeats))
+def _median_s(chain: Callable[..., Any], operands: list[jax.Array], repeats: int) -> float:
+    jax.block_until_ready(chain(*operands))  # compiles, and warms up
+    return statistics.median(_run_s(chain, operands) for _ in range(repeats))
 
 
-def _run_s(program: Callable[..., Any], operands: list[jax.Array]) -> float:
+def _run_s(chain: Callable[..., Any], operands: list[jax.Array]) -> float:
     begin = time.perf_counter()
-    jax.block_until_ready(program(*operands))
+    jax.block_until_ready(chain(*operands))
     return time.perf_counter() - begin
