@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from ..cost_models.errors import (
+    CalibrationError,
     HardwareRecordError,
     HloFormatError,
     InvalidMeshError,
@@ -12,6 +13,7 @@ from ..cost_models.errors import (
 
 __all__ = [
     "ArgumentError",
+    "CalibrationError",
     "CompilerError",
     "HardwareRecordError",
     "HloFormatError",

@@ -66,6 +66,16 @@ class HardwareRecordError(MeshwrightError):
         super().__init__(f"Hardware record {path}: " + "; ".join(self.problems))
 
 
+class CalibrationError(MeshwrightError):
+    """The devices at hand cannot be measured as asked, or the result cannot be written.
+
+    Cause: a record or cluster of another kind than the devices, more devices than there are, nothing measured
+    in the time given, or an output file that is no `.toml` or whose folder does not exist.
+    Example: `meshwright calibrate --base v5e -o mine.toml` on a machine without a TPU.
+    Fix: name hardware of the kind that the message says is here, or an output in an existing folder.
+    """
+
+
 class HloFormatError(MeshwrightError):
     """A text given as optimized HLO, or as a dumped schedule, does not read as one.
 

@@ -150,13 +150,31 @@ def load_hardware(name_or_path: str | PathLike[str], overrides: Mapping[str, Any
         HardwareRecordError: no such record, or the file breaks the schema; all problems are named.
     """
     path = _record_path(name_or_path)
+    return _build(checked_values(_read(path), str(path), overrides or {}))
+
+
+def record_document(name_or_path: str | PathLike[str]) -> dict[str, Any]:
+    """A hardware record as its file has it, each number with its source.
+
+    Args:
+        name_or_path: a name from `hardware_names()` or the path of a TOML file.
+
+    Raises:
+        HardwareRecordError: as `load_hardware` does.
+    """
+    path = _record_path(name_or_path)
+    document = _read(path)
+    checked_values(document, str(path), {})
+    return document
+
+
+def _read(path: Path) -> dict[str, Any]:
     try:
-        document = tomllib.loads(path.read_text(encoding="utf-8"))
+        return tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError) as error:
         raise HardwareRecordError(str(path), [f"cannot be read ({error})"]) from error
     except tomllib.TOMLDecodeError as error:
         raise HardwareRecordError(str(path), [f"is not valid TOML ({error})"]) from error
-    return _build(checked_values(document, str(path), overrides or {}))
 
 
 def _record_path(name_or_path: str | PathLike[str]) -> Path:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from .compiler.errors import (
     ArgumentError,
+    CalibrationError,
     CompilerError,
     HardwareRecordError,
     IndivisibleError,
@@ -40,6 +41,7 @@ __version__ = "0.1.0"
 __all__ = [
     "ArgumentError",
     "AutoParallel",
+    "CalibrationError",
     "Cluster",
     "CompilerError",
     "HardwareRecordError",

@@ -9,6 +9,7 @@ import jax
 
 from ..compiler.errors import UnknownClusterError
 from ..cost_models.cluster import Cluster
+from ..cost_models.hardware_record import Hardware
 
 # Substrings of ``device_kind`` as JAX reports them, most specific first.
 _KINDS = {
@@ -24,13 +25,19 @@ _KINDS = {
 }
 
 
-def local_cluster() -> Cluster:
+def local_cluster(hardware: Hardware | None = None) -> Cluster:
     """All devices of the default backend as a cluster.
+
+    Args:
+        hardware: record of the devices, where it is not the shipped one of their kind.
 
     Raises:
         UnknownClusterError: for a device kind without a hardware record.
     """
     devices = jax.devices()
+    if hardware is not None:
+        shape = _shape(devices)
+        return Cluster(f"{hardware.name}:{shape}", hardware, tuple(map(int, shape.split("x"))))
     if devices[0].platform == "cpu":
         return Cluster.load(f"cpu:{len(devices)}")
     kind = devices[0].device_kind

@@ -7,7 +7,9 @@ from typing import Annotated
 
 import typer
 
+from .calibrate import calibrate
 from .clusters import clusters
+from .compare import compare
 from .exit_codes import EXIT_CODES_HELP, WRONG_USAGE, ErrorGroup
 from .ops import ops
 from .plan import plan
@@ -29,6 +31,8 @@ app.command()(show)
 app.command()(verify)
 app.command()(clusters)
 app.command()(ops)
+app.command()(calibrate)
+app.command()(compare)
 
 
 def _print_version(wanted: bool) -> None:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import difflib
-import tomllib
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
 from rich.text import Text
@@ -31,7 +29,7 @@ def describe_hardware(name: str, as_json: bool) -> None:
         UnknownClusterError: where no shipped record has the name.
     """
     record = hardware_record.load_hardware(_known(name.partition(":")[0].lower()))
-    entries = _entries(record.name)
+    entries = record_entries(hardware_record.record_document(record.name))
     if as_json:
         print_json(
             {"name": record.name, "title": record.title, "version": record.version, "numbers": entries}
@@ -39,7 +37,7 @@ def describe_hardware(name: str, as_json: bool) -> None:
         return
     table = plain_table("key", ">value", "source")
     for key, entry in entries.items():
-        table.add_row(Text(key), Text(_value(key, entry["value"])), Text(entry["source"]))
+        table.add_row(Text(key), Text(format_number(key, entry["value"])), Text(entry["source"]))
     heading = (
         f"{record.title} ({record.name}, {record.kind}, version {record.version}, hash {record.hash[:12]})\n"
     )
@@ -54,10 +52,9 @@ def _known(name: str) -> str:
     return name
 
 
-def _entries(name: str) -> dict[str, dict[str, Any]]:
-    """Numbers of a shipped record by dotted key, each with ``value`` and ``source``."""
-    path = Path(hardware_record.__file__).parent / "hardware" / f"{name}.toml"
-    return dict(_leaves(tomllib.loads(path.read_text(encoding="utf-8")), ""))
+def record_entries(document: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Numbers of a record's document by dotted key, each with ``value`` and ``source``."""
+    return dict(_leaves(document, ""))
 
 
 def _leaves(table: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -68,7 +65,8 @@ def _leaves(table: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, dict[s
             yield from _leaves(entry, f"{prefix}{key}.")
 
 
-def _value(key: str, value: Any) -> str:
+def format_number(key: str, value: Any) -> str:
+    """A number of a record with the unit that its dotted key implies."""
     if key.startswith("peak_flops."):
         return f"{_decimal(value)}FLOP/s"
     if key.endswith("bandwidth"):
@@ -79,7 +77,9 @@ def _value(key: str, value: Any) -> str:
         return format_seconds(value)
     if key.endswith("small_shapes"):
         return " ".join("x".join(map(str, shape)) for shape in value)
-    return " x ".join(map(str, value)) if isinstance(value, list) else str(value)
+    if isinstance(value, list):
+        return " x ".join(map(str, value))
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
 def _decimal(value: float) -> str:

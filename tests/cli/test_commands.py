@@ -13,7 +13,7 @@ import meshwright
 from meshwright.cli import app
 from meshwright.cli.platform import plan_on_cpu
 
-COMMANDS = ("plan", "show", "verify", "clusters", "ops")
+COMMANDS = ("plan", "show", "verify", "clusters", "ops", "calibrate", "compare")
 PACKAGE = Path(meshwright.__file__).parent
 # The front door without its imports: whether it imports jax is not the command line's business.
 WITHOUT_FRONT_DOOR = f"""
