@@ -153,6 +153,7 @@ class ModelBuilder:
         operand: Operand,
         weight: float,
         node: Node | None,
+        copied: Layouts | None = None,
     ) -> int | None:
         """Adds a read of a value.
 
@@ -163,6 +164,7 @@ class ModelBuilder:
             operand: what is read; a literal costs nothing.
             weight: how often per step.
             node: the reading node, for its source line.
+            copied: layouts in which the reader has the value already, for another of its operands.
 
         Returns:
             The problem's edge, if the read has one.
@@ -172,15 +174,21 @@ class ModelBuilder:
             return None
         self.touch(operand)
         cost = self._edges.cost(operand.type, source.layouts, targets, weight)
+        copies = self._edges.copies(operand.type, source.layouts, targets)
+        if copied is not None:
+            served = np.array([a == b for a, b in zip(targets, copied, strict=True)])
+            cost, copies = np.where(served, 0.0, cost), np.where(served, 0.0, copies)
         edge = None
         if source.variable == reader:
             self._costs[reader] = self._costs[reader] + np.diag(cost)
         else:
             edge = len(self._problem_edges)
             self._problem_edges.append(Edge(source.variable, reader, cost))
-            self.lifetimes.copy(edge, self._edges.copies(operand.type, source.layouts, targets))
+            self.lifetimes.copy(edge, copies)
         what = operand.path or str(operand)
-        self._reads.append(Read(sites, source, reader, targets, operand.type, weight, what, node, edge))
+        self._reads.append(
+            Read(sites, source, reader, targets, operand.type, weight, what, node, edge, copied)
+        )
         return edge
 
     def _input(self, position: int, value: Value) -> int:
@@ -232,13 +240,16 @@ class ModelBuilder:
     ) -> None:
         """Each outside value is read once, at the first node that wants it, for all nodes that do."""
         earlier = {wire for wires in operation.wires[:place] for wire in wires}
+        copied: dict[Value, Layouts] = {}
         for wire in dict.fromkeys(w for w in operation.wires[place] if w is not None):
             value = operation.operands[wire]
             if wire in earlier:
                 self.touch(value)
-            else:
-                sites = _sites(operation, wire)
-                self.read(sites, variable, menu.operands[wire], value, weight, operation.nodes[place])
+                continue
+            sites, wanted = _sites(operation, wire), menu.operands[wire]
+            node = operation.nodes[place]
+            self.read(sites, variable, wanted, value, weight, node, copied.get(value))
+            copied.setdefault(value, wanted)
 
     def _overwrite_one(self, node: Node, result: Value) -> None:
         """A loop, and an update in place, writes its result over an operand that is read there last."""

@@ -188,6 +188,8 @@ _Cause = tuple[Step, str, str, str]
 def _communication(model: Model, choice: np.ndarray, mesh: LogicalMesh) -> Iterator[tuple[_Cause, float]]:
     """Every collective of the plan with its cause and how often it runs."""
     for read in model.reads:
+        if read.is_served(choice[read.reader]):
+            continue
         source = read.source.layouts[choice[read.source.variable]]
         target = read.targets[choice[read.reader]]
         for step in reshard_steps(read.type, source, target, mesh.shape) or ():

@@ -67,6 +67,8 @@ class Read:
         what: the value's path or ``%index``, for messages.
         node: the reading node, for its source line.
         edge: index of the problem's edge, or None where both ends are one variable.
+        copied: layouts, by the reader's strategies, in which another of its operands reads the value: where
+            that is the layout wanted here too, one copy serves both.
     """
 
     sites: tuple[Site, ...]
@@ -78,6 +80,11 @@ class Read:
     what: str
     node: Node | None
     edge: int | None
+    copied: tuple[Layout, ...] | None = None
+
+    def is_served(self, strategy: int) -> bool:
+        """Whether another place of the same reader has the copy already, under one of its strategies."""
+        return self.copied is not None and self.copied[strategy] == self.targets[strategy]
 
 
 @dataclass(frozen=True, eq=False)

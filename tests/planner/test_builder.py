@@ -136,6 +136,21 @@ def test_values_live_from_their_operation_to_their_last_reader() -> None:
     assert (usage(model, last).start, usage(model, last).end) == (5, 6)
 
 
+def test_a_value_that_one_operation_reads_twice_is_moved_once() -> None:
+    """The product of an array with itself: wanted in one layout by both operands, one copy serves both."""
+    model = model_of(lambda x: jnp.einsum("bnd,bmd->bnm", x, x) @ jnp.exp(x), f32(8, 8, 8))
+    product = deciders(model, "dot_general")[0]
+    first, second = reads_by(model, product)
+    for k, strategy in enumerate(model.variables[product].strategies):
+        same = strategy.operands[0] == strategy.operands[1]
+        assert second.is_served(k) == same
+        assert not first.is_served(k)
+        assert first.edge is not None
+        assert second.edge is not None
+        paid, again = (model.problem.edges[r.edge].cost[:, k] for r in (first, second))
+        assert np.array_equal(again, np.zeros_like(paid)) if same else again.any()
+
+
 def test_a_loop_writes_over_what_it_reads_last() -> None:
     model = model_of(lambda x, w: jnp.exp(x @ w) @ w, f32(*SQUARE), f32(*SQUARE))
     first, _ = deciders(model, "dot_general")
