@@ -74,7 +74,7 @@ class SpmdProgram:
                 operands = [self._operand(node, i, env, copies) for i in range(len(node.operands))]
                 results = self._bind(node, operands)
                 for value, result in zip(node.results, results, strict=True):
-                    env[value] = self._constrain(result, self._decided(value))
+                    env[value] = self._constrain(result, self._decided(node, value))
         return [_read(env, output) for output in graph.outputs]
 
     def _operand(self, node: Node, position: int, env: Mapping[Value, Any], copies: ReadCopies) -> Any:
@@ -122,13 +122,23 @@ class SpmdProgram:
         index = self._plan.values[value.index]
         return self._table[index] if index >= 0 else None
 
-    def _decided(self, value: Value) -> NamedSharding | None:
+    def _decided(self, node: Node, value: Value) -> NamedSharding | None:
         """The constraint on a result.
 
         It stands on elementwise results too, whose layout an operand would hand on: a reshard after them
         otherwise reaches back through them, and meets the partitioner halfway in a full copy.
         """
-        return None if value.type.rank == 0 else self._kept(value)
+        if value.type.rank == 0:
+            return None
+        if node.op == "gather" and self._is_pending(value):
+            # Asked for parts of the sum, XLA (jaxlib 0.10.2) cuts the gather's slices, and fails where these
+            # are split too. It makes a reduce-scatter of the sum and the cut where it can.
+            return named_sharding(self._mesh, self._plan.layouts[self._plan.values[value.index]].spec)
+        return self._kept(value)
+
+    def _is_pending(self, value: Value) -> bool:
+        index = self._plan.values[value.index]
+        return index >= 0 and bool(self._plan.layouts[index].partial)
 
     def _reshard(self, array: Any, operand: Operand, site: tuple[int, int, int]) -> Any:
         """The array in the layout wanted at a place, by way of the stages the planner priced."""

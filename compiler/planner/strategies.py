@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from ...cost_models.collectives import Collective
 from ..analysis.fusion import FusedOperation
 from ..analysis.op_kind import is_fusible
-from ..ir import Node, TensorType
+from ..ir import Node
 from ..rules import FactorRule
 from ..rules.factor import TensorFactors
 from ..rules.fused import fused_linear_groups, pending_results
@@ -29,6 +29,9 @@ from .reshard import Step
 _MASKED = frozenset(
     {"dot_general", "reduce_sum", "reduce_max", "reduce_min", "reduce_prod", "reduce_and", "reduce_or"}
 )
+
+# Sums that XLA's partitioner leaves in parts; of a gather it cuts the slices instead.
+_SCATTERED = frozenset({"dot_general", "conv_general_dilated", "reduce_sum"})
 
 # Reductions of pairs, which XLA's partitioner finishes on every device from all partial results.
 _COMBINED_BY_GATHERING = frozenset({"argmax", "argmin"})
@@ -75,7 +78,7 @@ def operation_strategies(
     assignments = _assignments(rule, groups, mesh_shape, _paddable(operation, rule))
     found = list(dict.fromkeys(_strategy(operation, rule, a, mesh_shape) for a in assignments))
     begun = [s for s in found if shared and operation.anchor.op in SUM_REDUCTIONS and _begins_a_sum(s)]
-    finished = [made for s in begun for made in _finished(operation.results[0].type, s, mesh_shape)]
+    finished = [made for s in begun for made in _finished(operation.anchor, s, mesh_shape)]
     return tuple(dict.fromkeys([*found, *finished]))
 
 
@@ -84,15 +87,16 @@ def _begins_a_sum(strategy: Strategy) -> bool:
     return len(strategy.results) == len(pending) == 1 and not any(x.partial for x in strategy.operands)
 
 
-def _finished(type_: TensorType, strategy: Strategy, mesh_shape: Sequence[int]) -> Iterator[Strategy]:
+def _finished(node: Node, strategy: Strategy, mesh_shape: Sequence[int]) -> Iterator[Strategy]:
     """A strategy with its pending sum added up at once: it ends on every device, or in parts of one dim."""
     (pending,) = strategy.results
+    type_ = node.results[0].type
     axes, size = pending.partial, _size(pending.partial, mesh_shape)
     whole = dataclasses.replace(pending, partial=())
     sent = pending.local_bytes(type_, mesh_shape)
     yield _with_result(strategy, whole, Step(Collective.ALL_REDUCE, axes, sent))
     for dim, split in enumerate(whole.dims):
-        if not split and type_.shape[dim] % size == 0:
+        if node.op in _SCATTERED and not split and type_.shape[dim] % size == 0:
             parts = dataclasses.replace(whole, dims=(*whole.dims[:dim], axes, *whole.dims[dim + 1 :]))
             yield _with_result(strategy, parts, Step(Collective.REDUCE_SCATTER, axes, sent))
 

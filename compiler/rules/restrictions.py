@@ -15,6 +15,8 @@ def restricted(node: Node, rule: FactorRule) -> FactorRule:
     """A rule without the splits that must not be used for a node."""
     if node.op.startswith("scatter") and _updates_one_place(node):
         return _fix_scattered_dims(node, rule)
+    if node.op == "dynamic_update_slice":
+        return _fix_updated_dims(node, rule)
     if node.op == "conv_general_dilated":
         return _restricted_convolution(node, rule)
     return rule
@@ -43,6 +45,18 @@ def _fix_scattered_dims(node: Node, rule: FactorRule) -> FactorRule:
     """
     scattered = node.params["dimension_numbers"].scatter_dims_to_operand_dims
     factors = {factor for dim in scattered for factor in rule.operands[0][dim]}
+    return replace(rule, reduced=rule.reduced - factors, fixed=rule.fixed | factors)
+
+
+def _fix_updated_dims(node: Node, rule: FactorRule) -> FactorRule:
+    """Dims of which a dynamic update slice writes a part stay whole.
+
+    Where such a dim is split, XLA (jaxlib 0.10.2, CPU) does not clamp a start index past the end: with two
+    columns on two devices, an update of one column at index 2 changes none instead of the last.
+    """
+    operand, update = (o.type.shape for o in node.operands[:2])
+    written = [d for d, (whole, part) in enumerate(zip(operand, update, strict=True)) if part < whole]
+    factors = {factor for d in written for factor in rule.operands[0][d]}
     return replace(rule, reduced=rule.reduced - factors, fixed=rule.fixed | factors)
 
 

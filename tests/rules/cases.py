@@ -162,8 +162,7 @@ MOVEMENT = [
         "dynamic_update_slice",
         lambda x, u, i, j, shapes: lax.dynamic_update_slice_p.bind(x, u, i, j),
         (X, (4, 8), THREE, ZERO),
-        2,
-        skip={0: ROUTED},
+        1,
     ),
     Case("bitcast_convert_type", lambda x, shapes: lax.bitcast_convert_type(x, jnp.uint16), (X,), 2),
 ]
