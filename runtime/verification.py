@@ -13,6 +13,7 @@ from ..compiler.plan import Plan
 from ..compiler.verify import VerifyReport, verify_plan
 from ..cost_models.cluster import Cluster
 from .autoparallel import AutoParallel, autoparallel
+from .given_plan import given_plan
 from .plan_check import check_cluster
 
 
@@ -49,11 +50,14 @@ def verify(
         The report: ``str`` of it prints, ``holds`` and ``problems`` judge.
 
     Raises:
+        ArgumentError: where there is no such plan, or its cluster's name alone does not say what it is.
         PlanMismatchError: where the plan is of another program or cluster.
         UnsupportedError: where there is no compiler, with what installs it.
         CompilerError: where it does not compile the program.
     """
-    loaded = plan if isinstance(plan, Plan) else Plan.load(plan)
+    loaded = given_plan(plan, {})
+    if loaded is None:
+        raise ArgumentError("plan=None is no plan: give a Plan, or the path of a plan file.")
     target = plan_cluster(loaded, cluster)
     planner = _planner(loaded, fun, args, options)
     program, _, avals = planner.planned_program(*args, **(fun_kwargs or {}))

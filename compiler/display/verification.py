@@ -34,7 +34,8 @@ def _head(report: VerifyReport) -> Iterator[RenderableType]:
     table = plain_table("", ">planned", ">compiled", "")
     memory = report.memory
     compiled = format_bytes(memory.compiled_bytes) if memory.compiled_bytes else "-"
-    room = f"{_signed(memory.difference)}; a device has {format_bytes(memory.usable_bytes)}"
+    off = f"{_signed(memory.difference)}; " if memory.compiled_bytes else ""
+    room = f"{off}a device has {format_bytes(memory.usable_bytes)}"
     table.add_row(Text("peak memory"), Text(format_bytes(memory.planned_bytes)), Text(compiled), Text(room))
     timing = report.timing
     table.add_row(

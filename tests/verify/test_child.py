@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import sys
+import importlib.util
 from pathlib import Path
 
 import msgspec
@@ -92,6 +92,5 @@ def test_a_time_limit_ends_the_child_and_news_come(folder: Path, monkeypatch: py
     assert "v5e:2x4" in news[0]
 
 
-def test_the_worker_is_a_module_of_this_python() -> None:
-    assert child._WORKER == "meshwright.compiler.verify.worker"
-    assert Path(sys.executable).exists()
+def test_the_worker_can_be_imported() -> None:
+    assert importlib.util.find_spec(child._WORKER) is not None

@@ -105,6 +105,8 @@ def test_what_does_not_fit_says_so() -> None:
     assert made.problems[0] == "does not fit: Used 20G of 15G hbm."
     assert made.timing.compiled_s is None
     assert "communication is not known" in str(made)
+    (line,) = [line for line in str(made).splitlines() if line.startswith("peak memory")]
+    assert "%" not in line
 
 
 def test_full_copies_fail_the_plan() -> None:
